@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
@@ -38,7 +38,7 @@ def measure_cost(translator: Translator, trace: TranslationTrace, *, max_steps: 
 
     The encoder is not counted, since both need it once. Raises ValueError for interventions that cannot be run again.
     """
-    check_again(translator, trace)
+    check_rerun(translator, trace)
     model, changes, device = translator.model, trace.interventions, translator.device
     source = model.encode(torch.tensor([trace.source_ids], device=device), interventions=changes)
     inputs = torch.tensor([trace.decoder_ids[:max_steps]], device=device)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.analysis.survey.batch import maps_and_lengths, run, similarity
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.alignment import content_words
@@ -62,7 +62,7 @@ def compare_models(
             head_similarity[kind] = compare_heads([tuple(maps)])
     layer_similarity = {}
     if all(isinstance(translator.model, Transformer) for translator in translators):
-        outputs = [recorded(translator, trace) for translator, trace in (first, second)]
+        outputs = [record_pass(translator, trace) for translator, trace in (first, second)]
         for side, index in ((Side.ENCODER, 0), (Side.DECODER, 1)):
             if len(groups[0][index]) < MIN_WORDS:
                 continue

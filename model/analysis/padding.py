@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.nets.masks import causal_mask, pad, padding_mask
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
@@ -67,7 +67,7 @@ class BatchMasks:
 def of_two(translator: Translator, trace: TranslationTrace, second: str | None = None) -> BatchMasks:
     """The trace's sentence beside `second`, or beside its own first words, under the trace's interventions. ValueError
     if `second` is too long, or if those cannot be run again."""
-    check_again(translator, trace)
+    check_rerun(translator, trace)
     if second is None:
         words = trace.source_text.split()
         second = " ".join(words[: max(1, len(words) // 2)])

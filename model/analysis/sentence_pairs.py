@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.analysis.sentences import FOLDER
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.trace.alignment import content_words
@@ -113,7 +113,7 @@ def match_words(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, 
 
 def _word_states(translator: Translator, trace: TranslationTrace, groups: Sequence[Sequence[int]]) -> np.ndarray:
     """Return the unit vectors of words before the encoder and after each layer: [layers + 1, words, d_model]."""
-    output = recorded(translator, trace)
+    output = record_pass(translator, trace)
     records = output.layers(Side.ENCODER)
     streams = [records[0].before, *(record.after for record in records[:-1]), output.memory]
     states = np.stack([stream[0].double().cpu().numpy() for stream in streams])

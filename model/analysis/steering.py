@@ -1,9 +1,10 @@
-"""Steering: a direction from two sentences, added to every pass (activation addition: Turner et al. 2023; Subramani et
-al. 2022).
+"""Steer translations by adding a vector, the difference of two sentences' activations, to every pass.
+
+This is activation addition (Turner et al. 2023; Subramani et al. 2022).
 
 >>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
->>> drinks = direction(translator, "Ich trinke einen Tee.", "Ich trinke ein Bier.", place="encoder.final")
+>>> drinks = compute_steering_vector(translator, "Ich trinke einen Tee.", "Ich trinke ein Bier.", place="encoder.final")
 >>> with translator.edit({"encoder.final": Add(drinks, strength=3)}) as steered:
 ...     steered.translate("Ich möchte ein Bier, bitte.").direction
 'de-en'
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.again import translated
+from attention_atlas.model.analysis.rerun import retranslate
 from attention_atlas.model.decode.steering import check_differ, check_place, difference, token_means
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.trace.edits import Add
@@ -21,15 +22,18 @@ from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
-__all__ = ["direction", "steered"]
+__all__ = ["compute_steering_vector", "translate_with_vector"]
 
 
-def direction(
+def compute_steering_vector(
     translator: Translator, towards: str, away: str, *, place: str, languages: str | None = None
 ) -> np.ndarray:
-    """What a place holds of the one sentence less what it holds of the other, each averaged over its tokens: float32
-    [width]. At a place of the decoder the model's own translations are read. languages: such as "de-en"; None: the
-    checkpoint's first. ValueError for a text or a place that cannot be used; a Refusal for two texts that are one."""
+    """Return the mean activation of one sentence at a place less that of the other: float32 [width].
+
+    Means are over tokens; at a place of the decoder the model's own translations are read. languages: the language
+    pair, such as "de-en"; None: the checkpoint's first. Raises ValueError for a text or a place that cannot be used,
+    and a Refusal if both texts are the same.
+    """
     check_transformer(translator.model)
     check_place(place, translator.config)
     run = translator.run([towards, away], names=[place], direction=languages)
@@ -37,6 +41,6 @@ def direction(
     return difference(*token_means(run, place))
 
 
-def steered(translator: Translator, trace: TranslationTrace, place: str, added: Add) -> TranslationTrace:
-    """The trace's sentence translated anew with this added at a place, beside whatever the trace was made with."""
-    return translated(translator, trace, trace.interventions | Interventions(edits=((place, added),)))
+def translate_with_vector(translator: Translator, trace: TranslationTrace, place: str, added: Add) -> TranslationTrace:
+    """Translate the trace's sentence again with a vector added at a place, besides the trace's own interventions."""
+    return retranslate(translator, trace, trace.interventions | Interventions(edits=((place, added),)))

@@ -1,4 +1,4 @@
-"""What every step of a translation would be at other temperatures, and after each layer: over the whole vocabulary."""
+"""Each step's distribution over the whole vocabulary: at other temperatures, and after each layer by the lenses."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """What a trace leaves out because it needs the whole vocabulary.
+    """What a trace does not hold because it needs the whole vocabulary.
 
-    lenses           at each step, the logit lens, and the others where they were fitted to this model
-    log_normalisers  float32 [temperature, step]: log of the sum over the vocabulary of p^(1/T), so that the
-                     probability at temperature T is p^(1/T) / exp(log_normaliser)
-    entropies        float32 [temperature, step], bits, at each temperature
+    lenses           the logit lens at each step, and the fitted lenses if this model has them
+    log_normalisers  float32 [temperature, step], log of the sum over the vocabulary of p^(1/T); the probability at
+                     temperature T is p^(1/T) / exp(log_normaliser)
+    entropies        float32 [temperature, step], bits
     """
 
     lenses: dict[Lens, DecoderLens]
@@ -34,29 +34,33 @@ class Details:
     entropies: np.ndarray
 
 
-def details(
+def compute_details(
     translator: Translator,
     source_ids: Sequence[int],
     target_ids: Sequence[int],
     interventions: Interventions = NO_INTERVENTIONS,
 ) -> Details:
-    """Every lens, and what every temperature makes of each step's distribution. ValueError as in
-    Translator.check_target()."""
+    """Apply every lens, and every temperature to each step's distribution.
+
+    Raises ValueError as Translator.check_target() does.
+    """
     ids = translator.check_target(target_ids)
     output = translator.inspect(source_ids, ids, interventions=interventions)
     hidden, parts = output.hidden[0], blocks(len(ids), translator.config.num_target_tokens)
     with torch.inference_mode():
-        found = [_tempered(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts]
+        columns = [
+            _apply_temperatures(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts
+        ]
     fitted = find_lenses(translator)
     lenses = {Lens.LOGIT: decoder_lens(translator.model, output, ids)}
     for lens in (Lens.TUNED, Lens.JACOBIAN) if fitted else ():
         lenses[lens] = decoder_lens(translator.model, output, ids, fitted.of_decoder(lens))
-    return Details(lenses, *(np.concatenate(columns, axis=1) for columns in zip(*found)))
+    return Details(lenses, *(np.concatenate(part, axis=1) for part in zip(*columns)))
 
 
-def _tempered(log_p: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """log_p [step, vocabulary], natural -> log-normalisers and entropies in bits, each [temperature, step]."""
-    largest = log_p.max(-1, keepdim=True).values  # taken out, so that no exponent overflows or all of them vanish
+def _apply_temperatures(log_p: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Return log-normalisers and entropies in bits, each [temperature, step], of natural log_p [step, vocabulary]."""
+    largest = log_p.max(-1, keepdim=True).values  # subtracted, so that exponents neither overflow nor all vanish
     normalisers, entropies = [], []
     for temperature in TEMPERATURES:
         scaled = (log_p - largest) / temperature

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -57,7 +57,7 @@ def least(vocabulary: int, smoothing: float = SMOOTHING) -> float:
 def seen(translator: Translator, trace: TranslationTrace, *, smoothing: float = SMOOTHING) -> SeenBatch:
     """The trace's sentence with its own translation, and beside it the checkpoint's first examples that have a
     reference, in one pass under the trace's interventions. ValueError where those cannot be run again."""
-    check_again(translator, trace)
+    check_rerun(translator, trace)
     tokenizer = translator.tokenizer
     source, target = parse_direction(trace.direction)
     end, prefix = tokenizer.end_id, tokenizer.forced_prefix(target)

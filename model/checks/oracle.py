@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attention_atlas.model.analysis.loop import attention_input
+from attention_atlas.model.analysis.head_loop import find_attention_input
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.layer import Layer
@@ -138,7 +138,7 @@ def attention_errors(
     for kind in trace.kinds:
         weights_of_trace = trace.maps(kind).weights
         for layer in range(len(weights_of_trace)):
-            inputs = attention_input(translator, output, kind, layer)
+            inputs = find_attention_input(translator, output, kind, layer)
             mask = None if inputs.mask is None else ~inputs.mask[0, 0]  # torch's True = may NOT attend
             theirs, weights = torch_attention(inputs.module, inputs.bias)(
                 inputs.queries, inputs.memory, inputs.memory, attn_mask=mask, average_attn_weights=False

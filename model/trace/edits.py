@@ -50,7 +50,7 @@ class Numbers:
 @dataclass(frozen=True)
 class SteeringVector:
     """A steering vector, described by two texts: the mean over tokens of what a place holds for `towards`, less that
-    for `away` (model.analysis.steering.direction). The translator computes the vector; a trace keeps it.
+    for `away` (model.analysis.steering.compute_steering_vector). The translator computes the vector; a trace keeps it.
 
     languages  the language pair of the texts, such as "de-en"; None: that of the translation
     vector     [width of the place]; None: not computed yet

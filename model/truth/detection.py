@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from attention_atlas.model.analysis.trust import read
+from attention_atlas.model.analysis.trust import read_translation
 from attention_atlas.model.trace.trust import (
     HALLUCINATION,
     OMISSION,
@@ -105,7 +105,7 @@ def read_signals(bench: Bench, rows: Sequence[Row]) -> list[Reading]:
     for row in bench.progress(rows, "signals"):
         source, target = translator.encode(row.source, direction), translator.encode_target(row.translation, direction)
         tokens = translator.tokenizer.source_tokens(source, row.source), translator.tokenizer.tokens(target)
-        readings.append(read(translator, direction, (source, target), tokens))
+        readings.append(read_translation(translator, direction, (source, target), tokens))
     return readings
 
 

@@ -16,8 +16,7 @@ from attention_atlas.model.analysis import (
     architecture,
     circuits,
     dissection,
-    loop,
-    order,
+    head_loop,
     padding,
     stations,
     why,
@@ -25,7 +24,7 @@ from attention_atlas.model.analysis import (
 from attention_atlas.model.analysis.circuits.pairs import Pair
 from attention_atlas.model.analysis.formulas import projections, space
 from attention_atlas.model.analysis.lenses.decoder import decoder_lens
-from attention_atlas.model.analysis.steering import direction
+from attention_atlas.model.analysis.steering import compute_steering_vector
 from attention_atlas.model.analysis.why import case
 from attention_atlas.model.analysis.why.case import open_case
 from attention_atlas.model.analysis.why.experiments import cutting
@@ -111,17 +110,17 @@ def test_every_analysis(translator):
     output = translator.inspect(source, target)
     for kind in TRANSFORMER_KINDS:
         dissection.dissect(output, kind, 0, 1, query=0)
-        inputs = loop.attention_input(translator, output, kind, 0)
-        loop.compare_ways(inputs, runs=1)
+        inputs = head_loop.find_attention_input(translator, output, kind, 0)
+        head_loop.compare_loop(inputs, runs=1)
         projections.projections(translator, output, kind, 0)
         projections.join_heads(translator, output, kind, 0, query=0)
         projections.score_matrix(output, kind, 0, 1)
-    loop.compare_ways(loop.random_attention(loop.Sizes(2, 3, 8, 2), translator.device), runs=1)
+    head_loop.compare_loop(head_loop.make_random_attention(head_loop.Sizes(2, 3, 8, 2), translator.device), runs=1)
     space.analogies(translator)
     vector, ids = space.sum_words(translator, ((1, translator.tokenizer.pieces[-1]),))
     space.cosines(translator, vector[None], ids)
     decoder_lens(translator.model, output, target)
-    order.order_blindness(translator, trace)
+    ablation.measure_order_blindness(translator, trace)
     padding.of_two(translator, trace, SENTENCES[2])
     translator.trace(TEXT, target=target)
     translator.trace(TEXT, prefix=target[:1])
@@ -154,7 +153,7 @@ def test_attributions_agree_with_the_cpu(translator, tiny_translator):
         case.compare_outputs(
             open_case(used, trace, make_question(used, trace, 1)), used.model.decoder.norm.weight.detach()[None]
         )
-        direction(used, SENTENCES[0], SENTENCES[2], place="encoder.final")
+        compute_steering_vector(used, SENTENCES[0], SENTENCES[2], place="encoder.final")
     for mine, theirs in zip(*tables):
         pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame(), atol=1e-4, rtol=1e-3)
 

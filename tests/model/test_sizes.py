@@ -179,7 +179,7 @@ def test_no_tensor_has_all_logits_of_a_sentence(wide):
     assert expected.logits.numel() > MAX_LOGITS and len(blocks(len(ids), 90_000)) > 1
     with Largest() as largest:
         trace = wide.trace(SENTENCES[0], target=ids)
-        details = temperatures.details(wide, trace.source_ids, ids)
+        details = temperatures.compute_details(wide, trace.source_ids, ids)
         output = wide.inspect(trace.source_ids, ids)
         lens_output = decoder_lens(wide.model, output, ids)
         (scores,) = wide.log_probabilities([list(trace.source_ids)], [ids])

@@ -19,7 +19,7 @@ from attention_atlas import viz
 from attention_atlas.model import align, convert, means, survey, translate
 from attention_atlas.model.analysis import why
 from attention_atlas.model.analysis.circuits.graph import build_graph
-from attention_atlas.model.analysis.steering import direction as direction_of
+from attention_atlas.model.analysis.steering import compute_steering_vector as direction_of
 from attention_atlas.model.checkpoint import read_survey
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.trace import storage

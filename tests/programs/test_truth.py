@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.trust import stored
+from attention_atlas.model.analysis.trust import load_trust
 from attention_atlas.model.checkpoint import load
 from attention_atlas.model.trace.alignment import parse_links, pool_scores, score_links
 from attention_atlas.model.trace.trust import Trust
@@ -207,7 +207,7 @@ def test_an_imported_model_is_measured(folder, monkeypatch, tmp_path):
     truth.main(["--checkpoint", str(tmp_path / "marian"), "--data", str(where / "data")])
     values = json.loads((tmp_path / "marian" / "truth.json").read_text())
     assert {result["benchmark"] for result in values["results"]} == {"links", "pairs", "alarms", "judged", "calibrated"}
-    assert stored(tmp_path / "marian", values["digest"])["de-en"].thresholds
+    assert load_trust(tmp_path / "marian", values["digest"])["de-en"].thresholds
 
 
 def interrupted(*_) -> dict:

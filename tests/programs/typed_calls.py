@@ -13,7 +13,7 @@ from torch import Tensor
 from attention_atlas import Interventions, Translator, circuits, edits, lenses, viz, why
 from attention_atlas.model.analysis.ablation import Comparison, compare
 from attention_atlas.model.analysis.sentences import sentences
-from attention_atlas.model.analysis.steering import direction
+from attention_atlas.model.analysis.steering import compute_steering_vector
 from attention_atlas.model.decode.runs import Run
 from attention_atlas.model.nets.places import At, Place
 from attention_atlas.model.nets.records import ForwardOutput
@@ -52,7 +52,7 @@ def changes(translator: Translator, trace: TranslationTrace) -> None:
     run = translator.run([TEXT, OTHER], names=["encoder.final", "*.resid_post"])
     assert_type(run, Run)
     assert_type(run["encoder.final"], Tensor)
-    drinks = direction(translator, OTHER, TEXT, place="encoder.final")
+    drinks = compute_steering_vector(translator, OTHER, TEXT, place="encoder.final")
     assert_type(drinks, np.ndarray)
     with translator.edit({"encoder.final": edits.Add(drinks, strength=3)}) as steered:
         assert_type(steered, Translator)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from attention_atlas.model.analysis import ablation, bleu
-from attention_atlas.model.analysis.order import shuffled
+from attention_atlas.model.analysis.ablation import shuffle_words
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal, error_message
@@ -227,7 +227,7 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
         lambda: tiny_translator.translate("a\ud800"),
         lambda: Translators([tiny_translator])["xx"],
         lambda: bleu.lay_out("a", ""),
-        lambda: shuffled("ich ich", seed=1),
+        lambda: shuffle_words("ich ich", seed=1),
         lambda: ablation.compare(tiny_translator, trace, Interventions(), text="ich bin dein Onkel"),
         lambda: ablation.compare(tiny_translator, trace, Interventions(), text="ich bin dein"),
         lambda: tiny_translator.encode_typed("", joined=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attention_atlas.model.analysis import again
+from attention_atlas.model.analysis import rerun
 from attention_atlas.model.analysis.why.experiments.cutting import CutMode, cut_edges, metric_without_edges
 from attention_atlas.model.trace.interventions import Edge
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -42,7 +42,7 @@ def read_edges(data: Mapping[str, object]) -> tuple[frozenset[Edge], CutMode]:
 def translate_without(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """Translate the sentence without these edges, in addition to the trace's interventions."""
     trace, (edges, how) = scene.trace, read_edges(data)
-    return again.translated(scene.translator, trace, cut_edges(trace.interventions, edges, how))
+    return rerun.retranslate(scene.translator, trace, cut_edges(trace.interventions, edges, how))
 
 
 def describe_effect(scene: Scene, data: Mapping[str, object], broken: TranslationTrace) -> dict:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.lenses.fit import find_lenses, lens_work
 from attention_atlas.model.analysis.lenses.storage import Lenses
+from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.analysis.survey import run as surveys
-from attention_atlas.model.analysis.trust import reading
-from attention_atlas.model.analysis.trust import stored as stored_trust
+from attention_atlas.model.analysis.trust import load_trust as stored_trust
+from attention_atlas.model.analysis.trust import read_trace
 from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.analysis.why.case import Case, open_case
 from attention_atlas.model.analysis.why.means import Means, MeansCache, Progress
@@ -193,7 +193,7 @@ class Scene:
     means_cache: MeansCache = field(default_factory=MeansCache)
     served: Translators | None = None
     drawn: object = None
-    record: Callable[[Translator, TranslationTrace], ForwardOutput] = recorded
+    record: Callable[[Translator, TranslationTrace], ForwardOutput] = record_pass
     begun: Collection[str] = ()
 
     @property
@@ -254,7 +254,7 @@ class Scene:
     def reading(self) -> Reading:
         """The values that trust signals are computed from. A Refusal as for `output`, or if not a Transformer."""
         check_transformer(self.translator.model)
-        return reading(self.translator, self.trace)
+        return read_trace(self.translator, self.trace)
 
     @property
     def trust(self) -> Trust:

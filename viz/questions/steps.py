@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from attention_atlas.model.analysis import temperatures
-from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import Decoding
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -72,7 +72,7 @@ def page_step(context: Context, address: Address | None, fields: Mapping) -> Ans
 def start(scene: Scene, tree: Tree) -> Reply:
     """Start with the sentence that the other tabs show; keep the tree if it is of that sentence."""
     trace, translator = scene.trace, scene.translator
-    check_again(translator, trace)
+    check_rerun(translator, trace)
     if tree.holds(trace):
         trace = _branch_trace(translator, tree, tree.branches[0])
     else:
@@ -134,7 +134,7 @@ def open_beam_node(translator: Translator, tree: Tree, data: dict) -> Reply:
 def branch_details(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Return a branch's lenses and its distributions at every temperature."""
     branch = _branch(data, tree)
-    details = temperatures.details(translator, tree.address.source_ids, branch.ids, tree.address.interventions)
+    details = temperatures.compute_details(translator, tree.address.source_ids, branch.ids, tree.address.interventions)
     tokens = {name: [translator.tokenizer.tokens(row) for row in lens.top_ids] for name, lens in details.lenses.items()}
     page = steps.details_payload(details, temperatures.TEMPERATURES, tokens)
     return Reply({"details": {"number": branch.number, **page}}, tree)

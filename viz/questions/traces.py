@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from attention_atlas.model.analysis.again import recorded
+from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.serve.caches import ByteCache
 from attention_atlas.model.trace.address import Address
@@ -59,10 +59,10 @@ class Traces:
         return self._traces.get_or_compute(address.key, lambda: self._translate(address))
 
     def recorded(self, translator: Translator, trace: TranslationTrace) -> ForwardOutput:
-        """Return the recorded pass over a translation under its interventions. Raises as model.analysis.again does."""
+        """Return the recorded pass over a translation under its interventions. Raises as model.analysis.rerun does."""
 
         def compute() -> tuple[ForwardOutput, int]:
-            output = recorded(translator, trace)
+            output = record_pass(translator, trace)
             logits = 4 * len(trace.target_ids) * len(translator.tokenizer)  # computed when first used
             return output, output.nbytes + logits
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from attention_atlas.model.analysis.again import check_again, translated
+from attention_atlas.model.analysis.rerun import check_rerun, retranslate
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.trace import language
@@ -387,8 +387,8 @@ def exchanged(text: str) -> str:
 
 
 def _again(scene: StopScene, changes: Interventions) -> TranslationTrace:
-    check_again(scene.translator, scene.trace)
-    return translated(scene.translator, scene.trace, scene.trace.interventions | changes)
+    check_rerun(scene.translator, scene.trace)
+    return retranslate(scene.translator, scene.trace, scene.trace.interventions | changes)
 
 
 def _outcome(scene: StopScene, changed: TranslationTrace, prompt: Words, view: Mapping[str, str]) -> Task:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.alignment.choose import (
     SentenceMaps,
     all_voters,
@@ -22,6 +21,7 @@ from attention_atlas.model.analysis.alignment.choose import (
     score_maps,
     sum_heads,
 )
+from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.analysis.survey.batch import value_lengths
 from attention_atlas.model.analysis.why.contributions import decoder_contributions
 from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
@@ -121,7 +121,7 @@ class WordMaps:
 def word_maps(translator: Translator, trace: TranslationTrace) -> dict[RowToken, WordMaps]:
     """Compute the maps between words for both row conventions, in one recorded pass. The trace must have words on
     both sides."""
-    output = recorded(translator, trace)
+    output = record_pass(translator, trace)
     weights = trace.maps(CROSS).weights.astype(np.float64)
     lengths = np.stack(
         [

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from attention_atlas.model.analysis.again import check_plain
 from attention_atlas.model.analysis.circuits.faithfulness import SHARES, FaithfulnessCurves, compute_curves
 from attention_atlas.model.analysis.circuits.graph import Edge, Graph, build_graph
 from attention_atlas.model.analysis.circuits.pairs import Pair, make_batch, make_pair
 from attention_atlas.model.analysis.circuits.passes import GatedPass, PairRuns, ScoringMethod
+from attention_atlas.model.analysis.rerun import check_unedited
 from attention_atlas.model.serve.work import Parts
 from attention_atlas.model.trace import check_count
 from attention_atlas.model.trace.kinds import Side
@@ -223,7 +223,7 @@ def find_circuit(
     steps: of EAP-IG. Raises ValueError if there are no pairs, and a Refusal for a model whose residual stream is not a
     sum.
     """
-    check_plain(translator)
+    check_unedited(translator)
     graph, method, steps = build_graph(translator.config), ScoringMethod(method), check_count("number of steps", steps)
     parts = [(runs.score_edges(method, steps), runs.both_leads()) for runs in run_batches(translator, graph, pairs)]
     return _combine(translator, pairs, method, parts)
@@ -306,7 +306,7 @@ class Study:
         """Use a third of the pairs for discovery and the rest for the test. Raises ValueError for fewer than two."""
         if len(pairs) < 2:
             raise ValueError(f"a study needs at least two pairs, found {len(pairs)}")
-        check_plain(translator)
+        check_unedited(translator)
         count = min(MAX_DISCOVERY, max(1, len(pairs) // 3))
         return cls(translator, tuple(pairs[:count]), tuple(pairs[count : count + MAX_HELD_OUT]))
 

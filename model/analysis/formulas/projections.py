@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_atlas.model.analysis.dissection import attention, bias_of, in_numpy, open_cells
-from attention_atlas.model.analysis.loop import attention_input
+from attention_atlas.model.analysis.head_loop import find_attention_input
 from attention_atlas.model.analysis.why.contributions import applied_weights
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -47,7 +47,7 @@ def projections(
 
     output: of Translator.inspect, a batch of one. Raises ValueError if the layer does not exist.
     """
-    inputs, record = attention_input(translator, output, kind, layer), output.attention(kind, layer)
+    inputs, record = find_attention_input(translator, output, kind, layer), output.attention(kind, layer)
     module, parts = inputs.module, []
     for weight, bias, stream, recorded in zip(
         module.projection.weight.chunk(3),

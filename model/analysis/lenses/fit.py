@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.analysis.again import check_plain
 from attention_atlas.model.analysis.lenses import tuned
 from attention_atlas.model.analysis.lenses.decoder import stream_names
 from attention_atlas.model.analysis.lenses.storage import Lenses, load_stored
+from attention_atlas.model.analysis.rerun import check_unedited
 from attention_atlas.model.analysis.sentences import languages, sentences
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.runs import Run
@@ -111,7 +111,7 @@ class Fitting:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        check_plain(self.translator)
+        check_unedited(self.translator)
         if not self._batches:
             raise ValueError("there are no sentences to fit lenses to")
 

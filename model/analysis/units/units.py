@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.analysis.again import check_plain
+from attention_atlas.model.analysis.rerun import check_unedited
 from attention_atlas.model.analysis.units.dictionary import Dictionary
 from attention_atlas.model.decode.runs import run
 from attention_atlas.model.serve.work import Parts, Work
@@ -71,7 +71,7 @@ class Units:
     def _read(self, ids: list[list[int]], interventions: Interventions = NO_INTERVENTIONS) -> list[Tensor]:
         """Return the activations [token, unit] of each sentence, 0 at symbols, where most units are active without
         meaning."""
-        check_plain(self.translator)
+        check_unedited(self.translator)
         tokenizer = self.translator.tokenizer
         batch = run(
             self.translator.model,

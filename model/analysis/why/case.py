@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.analysis.again import check_again
+from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.analysis.why.means import Means, load_stored_means
 from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.nets.blocks import MAX_LOGITS, exact, log_probabilities, with_float64
@@ -386,7 +386,7 @@ def open_case(
     The trace's own interventions hold in every run. Raises ValueError if they cannot be run again, or if other weights
     wrote the trace.
     """
-    check_again(translator, trace, taken_apart=True)
+    check_rerun(translator, trace, needs_parts=True)
     if parts := translator.config.without:
         raise Refusal(
             "this network is built without {parts}: the experiments know only networks that have it",

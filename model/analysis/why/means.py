@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from attention_atlas.model.analysis.again import check_plain
+from attention_atlas.model.analysis.rerun import check_unedited
 from attention_atlas.model.analysis.sentences import languages, sentences
 from attention_atlas.model.files import read_or_none, replace_file
 from attention_atlas.model.nets.blocks import with_float64
@@ -102,7 +102,7 @@ def accumulate_means(
     Texts that are too long for the model are left out. Raises ValueError if no text remains, and for a network that is
     not a Transformer.
     """
-    check_plain(translator)
+    check_unedited(translator)
     totals = MeanTotals()
     for direction, lines in texts.items():
         lines = [line for line in lines if line.strip() and translator.fits(line, direction)]

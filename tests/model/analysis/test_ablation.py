@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 from attention_atlas.model.analysis import ablation
-from attention_atlas.model.analysis.order import order_blindness, shuffled, token_order
+from attention_atlas.model.analysis.ablation import match_token_order, measure_order_blindness, shuffle_words
 from attention_atlas.model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.maps import jensen_shannon_bits
@@ -61,7 +61,7 @@ def test_a_shift_moves_both_sides(tiny_translator, trace) -> None:
 
 
 def test_shuffled_words_without_positions_change_no_map(tiny_translator, trace) -> None:
-    text = shuffled(TEXT, seed=3)
+    text = shuffle_words(TEXT, seed=3)
     off = positions_off()
     straight = ablation.compare(tiny_translator, trace, off)
     mixed = ablation.compare(tiny_translator, trace, off, text=text)
@@ -73,29 +73,29 @@ def test_shuffled_words_without_positions_change_no_map(tiny_translator, trace) 
 
 
 def test_shuffling_keeps_the_words() -> None:
-    mixed = shuffled("a b c d", seed=1)
+    mixed = shuffle_words("a b c d", seed=1)
     assert sorted(mixed.split()) == list("abcd") and mixed != "a b c d"
-    assert mixed == shuffled("a b c d", seed=1)
+    assert mixed == shuffle_words("a b c d", seed=1)
     for text in ("word", "no no no", ""):
         with pytest.raises(ValueError, match="nothing to shuffle"):
-            shuffled(text, seed=1)
+            shuffle_words(text, seed=1)
 
 
 def test_token_order_keeps_words_whole() -> None:
     old = tokens_from_spelling(("<2en>", "▁ich", "▁bin", "▁dein", "▁Va", "ter", "</s>"))
     new = tokens_from_spelling(("<2en>", "▁bin", "▁Va", "ter", "▁ich", "▁dein", "</s>"))
-    order = token_order(old, new)
+    order = match_token_order(old, new)
     assert [old[i] for i in order] == list(new)
     twice = tokens_from_spelling(("<2en>", "▁a", "▁a", "▁b", "</s>"))
-    assert list(token_order(twice, tokens_from_spelling(("<2en>", "▁b", "▁a", "▁a", "</s>")))) == [0, 3, 1, 2, 4]
+    assert list(match_token_order(twice, tokens_from_spelling(("<2en>", "▁b", "▁a", "▁a", "</s>")))) == [0, 3, 1, 2, 4]
     with pytest.raises(ValueError, match="'Haus' is not a word"):
-        token_order(old, tokens_from_spelling(("<2en>", "▁Haus", "</s>")))
+        match_token_order(old, tokens_from_spelling(("<2en>", "▁Haus", "</s>")))
     with pytest.raises(ValueError, match="use every word once"):
-        token_order(old, tokens_from_spelling(("<2en>", "▁ich", "</s>")))
+        match_token_order(old, tokens_from_spelling(("<2en>", "▁ich", "</s>")))
 
 
 def test_without_positions_an_encoder_is_blind_to_order_and_a_causal_decoder_is_not(tiny_translator, trace) -> None:
-    found = order_blindness(tiny_translator, trace)
+    found = measure_order_blindness(tiny_translator, trace)
     assert found.encoder_off < 1e-5 and found.decoder_open < 1e-4
     assert found.encoder_on > 1e-2 and found.decoder_off > 1e-2
 

@@ -11,7 +11,7 @@ import torch
 from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
-from attention_atlas.model.analysis import architecture, bleu, loop, stations
+from attention_atlas.model.analysis import architecture, bleu, head_loop, stations
 from attention_atlas.model.analysis.dissection import dissect, softmax, stages
 from attention_atlas.model.analysis.formulas.scoring import compare_scorings
 from attention_atlas.model.checkpoint import Checkpoint
@@ -99,13 +99,13 @@ def test_additive_score_on_a_hand_made_case() -> None:
 def test_heads_one_by_one_equal_all_at_once(seen, kind) -> None:
     translator, trace, output = seen
     for layer in range(trace.maps(kind).num_layers):
-        given = loop.attention_input(translator, output, kind, layer)
-        found = loop.compare_ways(given)
+        given = head_loop.find_attention_input(translator, output, kind, layer)
+        found = head_loop.compare_loop(given)
         assert found.output_difference < 1e-5 and found.loop_seconds is None
-        alone, together = loop.one_by_one(given), loop.vectorised(given)
+        alone, together = head_loop.attend_by_head(given), head_loop.attend_at_once(given)
         assert float((together[1] - output.attention(kind, layer).weights).abs().max()) < 1e-6
         assert float((alone[1] - together[1]).abs().max()) < 1e-5 and alone[0].shape == together[0].shape
-    timed = loop.compare_ways(given, runs=3)
+    timed = head_loop.compare_loop(given, runs=3)
     assert timed.runs == 3 and timed.loop_seconds > 0 and timed.vectorised_seconds > 0
 
 
@@ -116,20 +116,22 @@ def test_a_cold_start_is_no_part_of_a_race(seen, monkeypatch) -> None:
 
     def seconds(way, given) -> float:
         calls[way.__name__] = calls.get(way.__name__, 0) + 1
-        return 0.5 if calls[way.__name__] == 1 and way is loop.one_by_one else 0.01
+        return 0.5 if calls[way.__name__] == 1 and way is head_loop.attend_by_head else 0.01
 
-    monkeypatch.setattr(loop, "_seconds", seconds)
-    found = loop.compare_ways(loop.attention_input(translator, output, AttentionKind.CROSS, 0), runs=10, budget=0.06)
-    assert found.loop_seconds == found.vectorised_seconds == 0.01 and found.runs >= loop.LEAST
+    monkeypatch.setattr(head_loop, "_seconds", seconds)
+    found = head_loop.compare_loop(
+        head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0), runs=10, budget=0.06
+    )
+    assert found.loop_seconds == found.vectorised_seconds == 0.01 and found.runs >= head_loop.MIN_RUNS
 
 
 def test_a_wrong_head_is_seen(seen) -> None:
     translator, _, output = seen
-    given = loop.attention_input(translator, output, AttentionKind.CROSS, 0)
-    weights = loop.one_by_one(given)[1]
+    given = head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0)
+    weights = head_loop.attend_by_head(given)[1]
     assert float((weights - weights.roll(1, dims=1)).abs().max()) > 0.01
     with pytest.raises(ValueError, match="found 7"):
-        loop.attention_input(translator, output, AttentionKind.ENCODER_SELF, 7)
+        head_loop.find_attention_input(translator, output, AttentionKind.ENCODER_SELF, 7)
 
 
 def stack_of(translator, trace, output, side) -> architecture.Stack:

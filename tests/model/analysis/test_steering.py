@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.steering import direction, steered
+from attention_atlas.model.analysis.steering import compute_steering_vector, translate_with_vector
 from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.edits import Add, SteeringVector
 from attention_atlas.model.trace.interventions import Interventions
@@ -30,20 +30,22 @@ def mean_of(translator, text: str) -> np.ndarray:
 
 
 def test_a_direction_is_the_difference_of_two_means(tiny_translator):
-    found = direction(tiny_translator, TOWARDS, AWAY, place=PLACE)
+    found = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place=PLACE)
     expected = mean_of(tiny_translator, TOWARDS) - mean_of(tiny_translator, AWAY)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    np.testing.assert_allclose(direction(tiny_translator, AWAY, TOWARDS, place=PLACE), -expected, atol=1e-5)
-    written = direction(tiny_translator, TOWARDS, AWAY, place="decoder.0.resid_post")
+    np.testing.assert_allclose(
+        compute_steering_vector(tiny_translator, AWAY, TOWARDS, place=PLACE), -expected, atol=1e-5
+    )
+    written = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place="decoder.0.resid_post")
     assert written.shape == found.shape and not np.allclose(written, found)
     with pytest.raises(Refusal, match="the same"):
-        direction(tiny_translator, TOWARDS, f" {TOWARDS}", place=PLACE)
+        compute_steering_vector(tiny_translator, TOWARDS, f" {TOWARDS}", place=PLACE)
     with pytest.raises(ValueError, match="heads or keys of its own"):
-        direction(tiny_translator, TOWARDS, AWAY, place="encoder.0.self.z")
+        compute_steering_vector(tiny_translator, TOWARDS, AWAY, place="encoder.0.self.z")
 
 
 def test_a_recipe_is_its_direction_wherever_interventions_go(tiny_translator):
-    vector = direction(tiny_translator, TOWARDS, AWAY, place=PLACE)
+    vector = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place=PLACE)
     expected = tiny_translator.translate(TEXT, interventions=Interventions(edits={PLACE: Add(vector, 3.0)}))
     asked = {"edits": [{"place": PLACE, "kind": "add", "strength": 3.0, "value": {"towards": TOWARDS, "away": AWAY}}]}
     changes = interventions_file.from_plain(asked)
@@ -86,7 +88,7 @@ def test_recipes_share_one_batch_and_its_size_is_limited(tiny_translator, monkey
     edits = tiny_translator.translate(TEXT, interventions=changes).interventions.edits
     assert [set(batch) for batch in batches] == [{TOWARDS, AWAY, third}]
     for place, edit in edits:
-        expected = direction(tiny_translator, recipes[place].towards, recipes[place].away, place=place)
+        expected = compute_steering_vector(tiny_translator, recipes[place].towards, recipes[place].away, place=place)
         np.testing.assert_allclose(edit.value.array, expected, atol=1e-5)
     batches.clear()
     texts = [f"{number} {'Hunde ' * (tiny_translator.max_tokens // 4)}" for number in range(9)]
@@ -106,10 +108,10 @@ def test_recipes_share_one_batch_and_its_size_is_limited(tiny_translator, monkey
 
 def test_the_panel_steers_as_python_does_and_its_link_is_its_recipe(tiny_translator):
     trace = tiny_translator.translate(TEXT)
-    added = Add(direction(tiny_translator, TOWARDS, AWAY, place=PLACE), 3.0)
+    added = Add(compute_steering_vector(tiny_translator, TOWARDS, AWAY, place=PLACE), 3.0)
     with tiny_translator.edit({PLACE: added}) as edited:
         expected = edited.translate(TEXT)
-    found = steered(tiny_translator, trace, PLACE, added)
+    found = translate_with_vector(tiny_translator, trace, PLACE, added)
     assert found.target_ids == expected.target_ids != trace.target_ids
     assert found.interventions == Interventions(edits=((PLACE, added),))
     scene = Scene(trace, Selection(), tiny_translator)

@@ -74,7 +74,7 @@ def test_a_lens_needs_records(tiny_model):
 
 
 def test_temperature_is_over_the_whole_vocabulary(tiny_translator, own):
-    details = temperatures.details(tiny_translator, own.source_ids, own.target_ids)
+    details = temperatures.compute_details(tiny_translator, own.source_ids, own.target_ids)
     logits = tiny_translator.inspect(own.source_ids, own.target_ids).logits[0].double()
     for at, temperature in enumerate(temperatures.TEMPERATURES):
         p = (logits / temperature).softmax(-1).numpy()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from attention_atlas.model.analysis.trust import FILE, dropout_passes, reading, stored
+from attention_atlas.model.analysis.trust import FILE, load_trust, read_trace, run_dropout_passes
 from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.interventions import Interventions
@@ -75,7 +75,7 @@ def trace(tiny_translator):
 
 
 def test_a_reading_adds_up(tiny_translator, trace):
-    found = reading(tiny_translator, trace)
+    found = read_trace(tiny_translator, trace)
     np.testing.assert_allclose(found.log_probability, trace.log_probability, atol=1e-4)
     assert found.share.min() >= 0 and found.share.max() <= 1
     assert found.columns.sum() == pytest.approx(found.share.sum())
@@ -91,14 +91,14 @@ def test_a_reading_adds_up(tiny_translator, trace):
 def test_a_changed_model_is_read_changed_and_beside_the_plain_one_without_a_source(tiny_translator, trace):
     off = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 0, 1)}))
     changed = tiny_translator.trace(SENTENCES[0], target=SENTENCES[1], interventions=off)
-    found, plain = (reading(tiny_translator, one) for one in (changed, trace))
+    found, plain = (read_trace(tiny_translator, one) for one in (changed, trace))
     np.testing.assert_allclose(found.log_probability, changed.log_probability, atol=1e-4)
     np.testing.assert_allclose(found.without_source, plain.without_source, atol=1e-4)
     assert np.abs(found.log_probability - plain.log_probability).max() > 1e-3
 
 
 def test_dropout_is_left_on_in_a_copy(tiny_translator, trace):
-    *_, last = dropout_passes(tiny_translator, trace, 12)
+    *_, last = run_dropout_passes(tiny_translator, trace, 12)
     assert last.log_probability.shape == last.ids.shape == (12, len(trace.target_ids))
     assert last.log_probability.std(0).max() > 0.01, "the passes are all alike"
     np.testing.assert_allclose(last.log_probability.mean(0), trace.log_probability, atol=1.5)
@@ -109,7 +109,7 @@ def test_dropout_is_left_on_in_a_copy(tiny_translator, trace):
 def test_a_model_without_dropout_says_so(tiny_translator, trace, monkeypatch):
     monkeypatch.setattr(tiny_translator, "config", replace(tiny_translator.config, dropout=0.0))
     with pytest.raises(Refusal, match="no dropout"):
-        next(dropout_passes(tiny_translator, trace, 1))
+        next(run_dropout_passes(tiny_translator, trace, 1))
 
 
 def test_only_what_passed_is_shown_and_only_of_these_weights(tmp_path):
@@ -121,4 +121,6 @@ def test_only_what_passed_is_shown_and_only_of_these_weights(tmp_path):
     own = replace(good, on="provoked", gain=0.05)  # of its own translations, which are what the page shows
     assert Trust({}, (good, own, replace(own, low=-0.1))).best_score("unsure") == own
     (tmp_path / FILE).write_text(json.dumps({"digest": "abc", "trust": {"de-en": told.to_json()}}))
-    assert stored(tmp_path, "abc")["de-en"] == told and stored(tmp_path, "other") == {} == stored(None, "abc")
+    assert load_trust(tmp_path, "abc")["de-en"] == told and load_trust(tmp_path, "other") == {} == load_trust(
+        None, "abc"
+    )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.analysis import architecture, stations, temperatures
-from attention_atlas.model.analysis.order import order_blindness
+from attention_atlas.model.analysis.ablation import measure_order_blindness
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.tokens import is_symbol
@@ -69,7 +69,7 @@ def test_a_forced_target_and_an_empty_prefix_reproduce_the_trace(opened):
 def test_the_lens_ends_in_the_models_own_distribution(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
-    details = temperatures.details(translator, trace.source_ids, trace.target_ids)
+    details = temperatures.compute_details(translator, trace.source_ids, trace.target_ids)
     np.testing.assert_allclose(
         details.lenses["logit"].chosen_probabilities[-1], np.exp(trace.log_probability), atol=1e-5
     )
@@ -103,4 +103,4 @@ def test_stations_show_the_input_of_the_first_layer(opened):
 
 def test_without_positions_order_does_not_count(opened):
     translator, direction = opened
-    assert order_blindness(translator, translator.translate(TEXT, direction)).encoder_off < 1e-4
+    assert measure_order_blindness(translator, translator.translate(TEXT, direction)).encoder_off < 1e-4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis import loop, stations, why
+from attention_atlas.model.analysis import head_loop, stations, why
 from attention_atlas.model.analysis.circuits.graph import build_graph
 from attention_atlas.model.analysis.circuits.passes import GatedPass, compute_logits
 from attention_atlas.model.analysis.dissection import dissect
@@ -84,7 +84,7 @@ def test_scores_are_the_sum_of_content_and_bias(any_kind):
         assert part_of_head.error < 1e-5 and score_matrix(output, kind, 1, 2).error < 1e-5
         assert part_of_head.bias.any() == (kind is not AttentionKind.CROSS)
         np.testing.assert_allclose(part_of_head.scaled, part_of_head.dots + part_of_head.bias)
-        assert loop.compare_ways(loop.attention_input(any_kind, output, kind, 1)).relative < 1e-5
+        assert head_loop.compare_loop(head_loop.find_attention_input(any_kind, output, kind, 1)).relative < 1e-5
         assert max(part.error for part in projections(any_kind, output, kind, 1)) < 1e-4
         assert join_heads(any_kind, output, kind, 1, query=1).error < 1e-4
     assert stations.layer_norm(output.layers(Side.DECODER)[1].sublayers[0], 1).error < 1e-5

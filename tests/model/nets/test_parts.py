@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from attention_atlas.model.analysis import loop
+from attention_atlas.model.analysis import head_loop
 from attention_atlas.model.analysis.why.attribution import attribute
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.checks import verify
@@ -105,9 +105,9 @@ def test_the_loop_over_heads_follows_a_missing_part(tokenizer):
         translator = without(tokenizer, part)
         trace = translator.translate(SENTENCES[0])
         output = translator.inspect(trace.source_ids, trace.target_ids)
-        inputs = loop.attention_input(translator, output, AttentionKind.DECODER_SELF, 1)
-        assert loop.compare_ways(inputs).output_difference < 1e-5
-        _, weights = loop.one_by_one(inputs)
+        inputs = head_loop.find_attention_input(translator, output, AttentionKind.DECODER_SELF, 1)
+        assert head_loop.compare_loop(inputs).output_difference < 1e-5
+        _, weights = head_loop.attend_by_head(inputs)
         torch.testing.assert_close(weights, output.attention(AttentionKind.DECODER_SELF, 1).weights, atol=1e-5, rtol=0)
 
 

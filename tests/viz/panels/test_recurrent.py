@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.formulas.scoring import additive_stages
+from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.tokens import is_symbol
@@ -171,7 +171,7 @@ def test_the_program_measures_and_a_damaged_file_is_named(tmp_path, capsys) -> N
 def test_the_stages_of_additive_attention_are_the_networks_own(shipped_translators) -> None:
     translator = shipped_translators[shipped_translators.find("de-en", "gru-de-en").label]
     trace = translator.translate("Der Hund schläft unter dem Tisch.", "de-en")
-    output = recorded(translator, trace)
+    output = record_pass(translator, trace)
     model, memory = translator.model, output.memory[0].double()
     for row in range(len(trace.target_ids)):
         found = additive_stages(model, output, row)

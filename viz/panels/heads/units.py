@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from attention_atlas.model.analysis.sentences import sentences
-from attention_atlas.model.analysis.steering import steered
+from attention_atlas.model.analysis.steering import translate_with_vector
 from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.analysis.units.dictionary import StoredDictionary, load_stored
 from attention_atlas.model.analysis.units.units import Units
@@ -155,7 +155,9 @@ def _translate_with(scene: Scene, read: Units, unit: int, strength: int) -> Tran
     peaks, _ = read.peaks.result()
     usual = float(np.sort(peaks[:, unit - 1])[-SENTENCES:].mean())
     vector = (written[unit - 1] * usual).float().cpu().numpy()
-    return steered(scene.translator, scene.trace, f"encoder.{read.layer}.resid_post", Add(vector, strength / PERCENT))
+    return translate_with_vector(
+        scene.translator, scene.trace, f"encoder.{read.layer}.resid_post", Add(vector, strength / PERCENT)
+    )
 
 
 def translate_with_unit(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:

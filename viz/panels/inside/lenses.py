@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from attention_atlas.model.analysis.again import check_again
 from attention_atlas.model.analysis.lenses import fit
 from attention_atlas.model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
 from attention_atlas.model.analysis.lenses.storage import Lenses
+from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
@@ -19,7 +19,7 @@ DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday se
 def lenses(scene: Scene, words: int) -> list[dict]:
     """Draw the lens of every token and layer, with this many words per cell, and the layers' translations."""
     trace, translator = scene.trace, scene.translator
-    check_again(translator, trace)
+    check_rerun(translator, trace)
     names = (say("embedding"), *(say("layer {n}", n=n + 1) for n in range(translator.config.num_encoder_layers)))
     ids = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
     return [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attention_atlas.model.analysis import loop
-from attention_atlas.model.analysis.loop import HeadsComparison, Sizes
+from attention_atlas.model.analysis import head_loop
+from attention_atlas.model.analysis.head_loop import HeadsComparison, Sizes
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Button, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
@@ -16,16 +16,17 @@ SECONDS = 0.06  # time budget of each comparison
 def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: int) -> list[dict]:
     """Compare both computations on this sentence and on random numbers of the given sizes."""
     selected, translator = scene.selection, scene.translator
-    sizes = Sizes(batch, length, loop.fitted_width(d_model, heads), heads)
+    sizes = Sizes(batch, length, head_loop.round_width(d_model, heads), heads)
     name = say(
         "{kind}, layer {layer}, on this sentence", kind=labels.KIND_TITLES[selected.kind], layer=selected.layer + 1
     )
     inputs = {
-        name: loop.attention_input(translator, scene.output, selected.kind, selected.layer),
-        say("random numbers of the sizes set above"): loop.random_attention(sizes, translator.device),
+        name: head_loop.find_attention_input(translator, scene.output, selected.kind, selected.layer),
+        say("random numbers of the sizes set above"): head_loop.make_random_attention(sizes, translator.device),
     }
     rows = [
-        _row(name, tensors, loop.compare_ways(tensors, runs=runs, budget=SECONDS)) for name, tensors in inputs.items()
+        _row(name, tensors, head_loop.compare_loop(tensors, runs=runs, budget=SECONDS))
+        for name, tensors in inputs.items()
     ]
     uneven = blocks.note(
         "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
@@ -64,7 +65,7 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
     ]
 
 
-def _row(name: Words, tensors: loop.AttentionInput, comparison: HeadsComparison) -> list:
+def _row(name: Words, tensors: head_loop.AttentionInput, comparison: HeadsComparison) -> list:
     """Return the row of the table for one comparison."""
     batch, length, d_model = tensors.queries.shape
     heads = tensors.module.num_heads

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.again import recorded
-from attention_atlas.model.analysis.steering import steered
+from attention_atlas.model.analysis.rerun import record_pass
+from attention_atlas.model.analysis.steering import translate_with_vector
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.edits import Add, SteeringVector
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -36,7 +36,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
         return [blocks.note("Type two sentences: the direction is the difference between them.")]
     steered_trace = _steered(scene, towards, away, layer, strength)
     vector = steered_trace.interventions.edits[-1][1].value.array
-    stream = recorded(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
+    stream = record_pass(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
     trace, same = scene.trace, steered_trace.target_ids == scene.trace.target_ids
     recipe = {"towards": towards, "away": away, "after": layer, "strength": strength}
     link = {"tab": "inside", "panel": NAME, **recipe}
@@ -81,7 +81,9 @@ def translate_steered(scene: Scene, data: Mapping[str, object]) -> TranslationTr
 
 def _steered(scene: Scene, towards: str, away: str, layer: int, strength: int) -> TranslationTrace:
     made = SteeringVector(towards, away, scene.trace.direction)
-    return steered(scene.translator, scene.trace, f"encoder.{layer - 1}.resid_post", Add(made, strength / PERCENT))
+    return translate_with_vector(
+        scene.translator, scene.trace, f"encoder.{layer - 1}.resid_post", Add(made, strength / PERCENT)
+    )
 
 
 def _initial_text(which: int) -> Callable[[TranslationTrace, Translator], str]:

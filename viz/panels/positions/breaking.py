@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from attention_atlas.model.analysis import ablation
-from attention_atlas.model.analysis.order import order_blindness, shuffled
+from attention_atlas.model.analysis.ablation import measure_order_blindness, shuffle_words
 from attention_atlas.model.config import PositionCode
 from attention_atlas.model.trace.edits import Ablate
 from attention_atlas.model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
@@ -53,9 +53,9 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
     if sentence and sentence != scene.trace.source_text:
         trace = scene.translator.translate(sentence, scene.trace.direction)
         scene = replace(scene, trace=trace, selection=scene.selection.clamp(trace))
-    text = order or shuffled(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
+    text = order or shuffle_words(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
     with ThreadPoolExecutor(max_workers=1) as executor:  # independent of the comparison, which is slow
-        blind = executor.submit(order_blindness, scene.translator, scene.trace)
+        blind = executor.submit(measure_order_blindness, scene.translator, scene.trace)
         comparison = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
         blindness = blind.result()
     largest = max(float(change.max()) for change in comparison.changes.values())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.again import recorded
 from attention_atlas.model.analysis.formulas.scoring import additive_stages
+from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
@@ -30,7 +30,7 @@ def additive(scene: Scene, query: int) -> list[dict]:
     trace = scene.trace if is_recurrent else read_by_both(scene, translator)[Recurrent]
     selected = scene.selection.query if scene.selection.query is not None else 1
     row = min(query - 1 if query else selected, len(trace.target_ids) - 1)
-    row_stages = additive_stages(translator.model, recorded(translator, trace), row)
+    row_stages = additive_stages(translator.model, record_pass(translator, trace), row)
     keys = [labels.display(token) for token in trace.source_tokens]
     key_limit, sum_limit = (float(np.abs(x).max()) for x in (row_stages.keys, row_stages.sums))
     products = row_stages.active * row_stages.score_vector

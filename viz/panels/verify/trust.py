@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attention_atlas.model.analysis.trust import dropout_passes
+from attention_atlas.model.analysis.trust import run_dropout_passes
 from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, Trust
 from attention_atlas.viz.figures.curves import plot_curves
@@ -37,7 +37,7 @@ def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
     if not passes:
         yield [words, *measured]
         return
-    for dropout in dropout_passes(scene.translator, scene.trace, passes):
+    for dropout in run_dropout_passes(scene.translator, scene.trace, passes):
         yield [words, _dropout(scene, dropout.log_probability, dropout.ids, passes), *measured]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis import again
+from attention_atlas.model.analysis import rerun
 from attention_atlas.model.analysis.why.case import Case, compare_outputs
 from attention_atlas.model.analysis.why.experiments import heads
 from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values as voices_of
@@ -188,7 +188,7 @@ def translate_without(scene: Scene, data: Mapping[str, object]) -> TranslationTr
     selected = read_heads(scene, data)
     before = scene.trace.interventions if selected else NO_INTERVENTIONS
     without = before | Interventions(heads_off=frozenset(selected))
-    return again.translated(scene.translator, scene.trace, without)
+    return rerun.retranslate(scene.translator, scene.trace, without)
 
 
 PANEL = Panel(

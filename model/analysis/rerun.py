@@ -1,4 +1,7 @@
-"""A translation's recorded pass once more, for what a trace does not hold: with all that the model was changed by."""
+"""Run a trace's translation again under its own interventions, for what the trace does not hold.
+
+`record_pass` returns a recorded pass, `retranslate` a new translation; the checks refuse what cannot be run again.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,37 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
 
-def recorded(
+def record_pass(
     translator: Translator, trace: TranslationTrace, *, also: Interventions = NO_INTERVENTIONS
 ) -> ForwardOutput:
-    """One recorded pass over the trace's own ids, under its own interventions and those of `also`: a batch of one.
-    ValueError if other weights wrote it; a Refusal, in words, for interventions that cannot be run again."""
-    check_again(translator, trace)
+    """Record a pass over the trace's ids, a batch of one, under its interventions and those of `also`.
+
+    Raises what check_rerun() raises.
+    """
+    check_rerun(translator, trace)
     return translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions | also)
 
 
-def translated(translator: Translator, trace: TranslationTrace, interventions: Interventions) -> TranslationTrace:
-    """The trace's own source translated under these interventions instead. ValueError for those that cannot be used."""
+def retranslate(translator: Translator, trace: TranslationTrace, interventions: Interventions) -> TranslationTrace:
+    """Translate the trace's source under these interventions instead of its own.
+
+    Raises ValueError for interventions that cannot be used.
+    """
     return translator.trace(
         trace.source_text, trace.direction, source_ids=trace.source_ids, interventions=interventions
     )
 
 
-def check_again(translator: Translator, trace: TranslationTrace, *, taken_apart: bool = False) -> None:
-    """The errors of recorded(). taken_apart: what is asked is answered from a pass's parts, in which the edits of named
-    places would be missing: such a trace is refused, too."""
+def check_rerun(translator: Translator, trace: TranslationTrace, *, needs_parts: bool = False) -> None:
+    """Raise ValueError if other weights wrote the trace, and a Refusal if its interventions cannot be run again.
+
+    needs_parts: also refuse edits of named places, for analyses that compute with a pass's parts and would miss them.
+    """
     if trace.digest != translator.digest:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     changes = trace.interventions
-    if taken_apart:
-        check_plain(translator)
+    if needs_parts:
+        check_unedited(translator)
         if changes.edits:
             raise Refusal(
                 "this trace was written with edits of named places ({changes}), which are missing where a pass is "
@@ -48,12 +58,15 @@ def check_again(translator: Translator, trace: TranslationTrace, *, taken_apart:
         )
 
 
-def check_plain(translator: Translator) -> None:
-    """The errors of what is computed from a Transformer's parts. A Refusal for another network; ValueError for what
-    edit() returns, whose changes would be missing there."""
+def check_unedited(translator: Translator) -> None:
+    """Check that an analysis may compute with the parts of the translator's model.
+
+    Raises a Refusal for a network that is not a Transformer, and ValueError for a translator that edit() returned: its
+    edits would be missing.
+    """
     check_transformer(translator.model)
     if translator.changes:
         raise ValueError(
-            "an edited translator is taken apart here, and its edits would be missing: ask the one that edit() was "
-            "called on"
+            "this analysis reads the model's parts, where the edits of an edited translator would be missing: pass the "
+            "translator that edit() was called on"
         )
