@@ -97,11 +97,12 @@ addEventListener("pagehide", () => {
       document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]')
     ),
     typed = /** @type {any} */ (document.querySelector("#source-text :is(textarea, input)"))?.value,
-    asked = pendingTranslation();
+    pending = pendingTranslation();
   if (!view.has("text")) return;
   if (tab) view.set("tab", tab.dataset.tabId ?? "");
-  if (asked) view.set("text", asked.text);
-  const saved = { hash: location.hash, view: String(view), typed, asked, toy: store.state.toy };
+  if (pending) view.set("text", pending.text);
+  const { toy } = store.state;
+  const saved = { hash: location.hash, view: String(view), typed, asked: pending, toy };
   try {
     sessionStorage.setItem(STORAGE_KEY, JSON.stringify(saved));
   } catch {

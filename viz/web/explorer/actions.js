@@ -114,8 +114,8 @@ async function pairPicture(pair) {
 
 /** Return the view as an SVG: maps as Plotly draws them, other views as they are laid out on the page. */
 export function viewSvg(views) {
-  const pair = views.shown() === "compare" ? views.compare.pair() : [];
-  if (views.shown() === "map") return mapPicture(views.pane());
+  const pair = views.name() === "compare" ? views.compare.pair() : [];
+  if (views.name() === "map") return mapPicture(views.pane());
   return pair.length
     ? pairPicture(pair)
     : elementSvg(views.root, ".compare-bar, .lines-bar > label");

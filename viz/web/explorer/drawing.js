@@ -60,7 +60,7 @@ export function createDrawing(explorer) {
     const waits = overlay ? t("Computing …") : t("Loading this layer…");
     read(map ? words.mapReading(state, trace, map, overlay) : scene.refused ? "" : waits);
     clearTimeout(waitTimer);
-    maps.beside.clear();
+    maps.lackingThumbnails.clear();
     if (map) {
       const colours = colouring.mapPalette(tonedState(), map, trace.colours, diverging);
       views.draw(map, colours, { ...words.axisTitles(state, map, trace), label: title() });
@@ -85,7 +85,10 @@ export function createDrawing(explorer) {
     guide.textContent = words.viewGuide(state, overlay);
     showPinned();
     if (map)
-      scene.state = { ...state, beside: state.view === "compare" ? views.compare.beside() : "" };
+      scene.state = {
+        ...state,
+        beside: state.view === "compare" ? views.compare.referenceText() : "",
+      };
     maps.askAhead();
     clearTimeout(summaryTimer);
     summaryTimer = setTimeout(() => {

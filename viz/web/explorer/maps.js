@@ -136,7 +136,7 @@ export function createMaps({ scene, ask, isPointed }) {
     tiles,
     exact,
     askAhead,
-    beside: lackingThumbnails, // each drawing clears and fills it
+    lackingThumbnails, // each drawing clears and fills it
     takeExact(key, { head, row, column, value }) {
       const pyramid = traceOf(key)?.pyramid(...head);
       pyramid?.exact.set(`${row}.${column}`, value);

@@ -52,11 +52,11 @@ function similarityTable({ words, cosine, others, error }, word) {
  * @param {any} setup.scene what the explorer shows
  * @param {(changes: any) => void} setup.update
  * @param {(trace: any, state: any) => any} setup.mapOf null while a map is missing
- * @param {Set<any>} setup.beside translations whose thumbnails are to be requested
+ * @param {Set<any>} setup.lackingThumbnails translations whose thumbnails are to be requested
  * @param {any} setup.pairs minimal pairs per language (viz/explorer/compare.py); none without a server
  * @param {(name: string, fields: any) => void} setup.ask
  */
-export function createCompare({ scene, update, mapOf, beside: lacking, pairs, ask }) {
+export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, ask }) {
   const quiet = { hover: () => {}, pin: () => {} };
   const left = createDetail(quiet),
     right = createDetail(quiet);
@@ -143,7 +143,7 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
       const { heads, layers } = sentence.kinds[state.kind],
         layer = Math.min(state.layer, layers - 1),
         all = [...Array(heads).keys()];
-      if (sentence.lacks(state.kind)) lacking.add(sentence);
+      if (sentence.lacks(state.kind)) lackingThumbnails.add(sentence);
       const cells = all.map((head) => ({
         class: `thumbnail${head === state.head ? " selected" : ""}`,
         name: t("Head {head}: {text}", { head: head + 1, text: sentence.text }),
@@ -168,7 +168,7 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     body.replaceChildren(el("p", { class: "caption" }, caption), ...rows);
   }
 
-  // beside: the translation on the other side, or null
+  // reference: the translation on the other side, or null
   function drawMinimal(reference) {
     const { trace } = scene,
       list = minimalPairs(),
@@ -226,7 +226,7 @@ export function createCompare({ scene, update, mapOf, beside: lacking, pairs, as
     },
     pair: () => drawnPair,
     // The other sentence, if a link can restore it.
-    beside: () => (drawnPair.length && isPlain(reference) ? reference.text : ""),
+    referenceText: () => (drawnPair.length && isPlain(reference) ? reference.text : ""),
     // Return a translation of this text that isPlain(), if it is here.
     plain: (text) => others().find((trace) => trace.text === text && isPlain(trace)),
     // Compare with a translation; after the first sentence of a minimal pair, translate the second.

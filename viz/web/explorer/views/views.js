@@ -131,7 +131,7 @@ export function createViews(hooks) {
     focus: () => first()?.focus(),
     hint: () =>
       toText(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shownView]) || HINTS[shownView]),
-    shown: () => shownView,
+    name: () => shownView,
     pane: () => pane,
     large,
     compare,
