@@ -20,8 +20,8 @@ ASKING = """(steps) => {
   const scene = { state, trace: shown, traces: [shown], overlays: [] };
   const maps = atlas.createMaps({ scene, ask });
   const acts = {
-    ahead: maps.askAhead, answered: () => maps.refuse({}), none: () => maps.beside.clear(),
-    wait: () => maps.beside.add(other), came: (kind) => lacking.delete(kind),
+    ahead: maps.askAhead, answered: () => maps.refuse({}), none: () => maps.lackingThumbnails.clear(),
+    wait: () => maps.lackingThumbnails.add(other), came: (kind) => lacking.delete(kind),
     tiles: () => maps.tiles({}, []), layers: () => maps.mapOf(shown, { ...state, kind: "own" }),
     seconds: (count) => (now += 1000 * count),
   };
