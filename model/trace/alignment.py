@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import Enum
 
 import numpy as np
@@ -175,12 +175,7 @@ class AlignmentScore:
         return 1.0 - (self.right_sure + self.right_possible) / total if total else 0.0
 
     def __add__(self, other: AlignmentScore) -> AlignmentScore:
-        return AlignmentScore(
-            self.links + other.links,
-            self.sure + other.sure,
-            self.right_sure + other.right_sure,
-            self.right_possible + other.right_possible,
-        )
+        return AlignmentScore(*map(sum, zip(astuple(self), astuple(other))))
 
 
 def score_links(links: Links, gold: Gold) -> AlignmentScore:

@@ -87,7 +87,7 @@ class HeadOutput:
 
 @dataclass(frozen=True)
 class SubLayerOutput:
-    """What one sub-layer adds to the residual stream, [.., d_model]."""
+    """The output of one sub-layer, which is added to the residual stream, [.., d_model]."""
 
     side: Side
     layer: int

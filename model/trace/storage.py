@@ -98,7 +98,7 @@ _CONVERTED = (
 )  # or not written
 _PLAIN = tuple(f.name for f in fields(TranslationTrace) if f.name not in (*_ARRAYS, *_KINDS, *_CONVERTED))
 _REQUIRED = {1: ("interventions",), 2: ("kinds", "interventions_data"), 3: ("kinds", "interventions_data", "computed")}
-# What reading a damaged or hostile file raises besides ValueError.
+# The errors besides ValueError that a damaged or hostile file can raise.
 _READ_ERRORS = (
     OSError,
     EOFError,

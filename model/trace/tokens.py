@@ -12,7 +12,7 @@ from attention_atlas.model.trace.language import Refusal
 
 
 class TokenKind(str, Enum):
-    """What a piece of a vocabulary is."""
+    """The kinds of pieces in a vocabulary."""
 
     TEXT = "text"
     SYMBOL = "symbol"  # begin, end, padding, unknown, or a language: no text can become one

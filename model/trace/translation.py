@@ -152,7 +152,7 @@ class TranslationTrace:
 
     @property
     def identity(self) -> TraceIdentity:
-        """What determines the trace: equal for equal translations by equal models, in whatever batch they were made.
+        """Everything that determines the trace: equal for equal translations by equal models, whatever the batch.
 
         It is unique if the interventions cannot be repeated or the model has no digest.
         """

@@ -36,7 +36,7 @@ class Combine(str, Enum):
 
 
 class Special(str, Enum):
-    """What to do with the language symbol and the begin and end tokens."""
+    """Whether special tokens (language symbol, begin, end) are shown."""
 
     SHOW = "show"
     HIDE = "hide"

@@ -1,1 +1,1 @@
-"""What travels to the page, as plain JSON-ready values."""
+"""JSON-ready data for the page: links, payloads, tiles, blocks of panels, and fields of its requests."""

@@ -18,7 +18,7 @@ SINKS = ("begin", "end", "punctuation")
 
 @dataclass(frozen=True, eq=False)
 class SentenceFacts:
-    """What the tokens of a sentence do not say themselves.
+    """Facts about a sentence that its tokens do not contain.
 
     rare   positions of the rarest source tokens; empty if none is rare
     links  bool [target token y1 .. yT, source token]; None: unknown

@@ -42,6 +42,10 @@ class Statistic:
 
 _OFFSET = 0.5  # Clark et al. 2019; Voita et al. 2019 require 90 % of the rows' largest weights
 _SINK = 0.6  # Clark et al. 2019
+_BY_LENGTH = say(
+    "the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is large, the "
+    "head does nothing there"
+)
 
 
 def _offset(plain: Words, offset: int, kinds: tuple[AttentionKind, ...], title: Words) -> Statistic:
@@ -99,28 +103,19 @@ STATISTICS: Mapping[str, Statistic] = {
     "begin_norm": Statistic(
         say("begin, by length"),
         say("what it takes from the symbol at the beginning"),
-        say(
-            "the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
-            "large, the head does nothing there"
-        ),
+        _BY_LENGTH,
         EVERY,
     ),
     "end_norm": Statistic(
         say("end, by length"),
         say("what it takes from the symbol at the end"),
-        say(
-            "the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
-            "large, the head does nothing there"
-        ),
+        _BY_LENGTH,
         (ENCODER, CROSS),
     ),
     "punctuation_norm": Statistic(
         say("punctuation, by length"),
         say("what it takes from punctuation"),
-        say(
-            "the same share of the lengths of weight times value (Kobayashi et al. 2020): small where the weight is "
-            "large, the head does nothing there"
-        ),
+        _BY_LENGTH,
         EVERY,
     ),
     "breadth": Statistic(

@@ -139,11 +139,7 @@ def to_json(survey: Survey) -> dict:
         "digest": survey.digest,
         "directions": {
             name: {
-                "corpus": direction.corpus,
-                "sentences": direction.sentences,
-                "skipped": direction.skipped,
-                "ablated": direction.ablated,
-                "references": direction.references,
+                **vars(direction),
                 "kinds": {kind.value: _kind_to_json(kind_survey) for kind, kind_survey in direction.kinds.items()},
                 "linked_by": [[voter.layer, voter.head, voter.row.value] for voter in direction.linked_by],
             }
