@@ -1,6 +1,6 @@
-"""The whole model as figure 1 of Vaswani et al. 2017 draws it: two stacks, and what a sentence leaves at each station.
+"""The model as figure 1 of Vaswani et al. (2017) draws it: two stacks of stations, with a sentence's values at each.
 
-All is read from the records of one teacher-forced pass (Translator.inspect), without the batch.
+Values are read from the records of one teacher-forced pass (Translator.inspect). `stack` returns one side.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KINDS = {
     (Side.DECODER, SubLayerName.SELF_ATTENTION): AttentionKind.DECODER_SELF,
     (Side.DECODER, SubLayerName.CROSS_ATTENTION): AttentionKind.CROSS,
 }
-SHOWN = 48  # rows and columns of a picture in a box, at most
+MAX_PIXELS = 48  # rows and columns of a station's picture
 NAMES = {
     (Side.ENCODER, SubLayerName.SELF_ATTENTION): say("self-attention"),
     (Side.DECODER, SubLayerName.SELF_ATTENTION): say("masked self-attention"),
@@ -32,8 +32,13 @@ NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Station:
-    """One box. shape, axes: of what comes out of it. panel, controls: the view that opens it up, and what its controls
-    are set to there. pictures: what comes out, small, float32 [row, column] each; signed: 0 is in their middle."""
+    """One box of the figure.
+
+    shape, axes      of its output
+    panel, controls  the panel that shows it in detail, and the values of that panel's controls
+    pictures         its output, reduced, each float32 [row, column]
+    signed           whether the pictures' colour scale is centred on 0
+    """
 
     name: Words
     shape: tuple[int, ...]
@@ -46,9 +51,13 @@ class Station:
 
 @dataclass(frozen=True, eq=False)
 class SubLayer:
-    """One function of a layer with what is around it. stations: from left to right. norm_first: the norm stands
-    before the function (pre-norm), not after the sum. residual: what comes in is added to what comes out. reads_memory:
-    an arrow leads here from the encoder's end."""
+    """One sub-layer with its norm and residual connection.
+
+    stations      its boxes, from left to right
+    norm_first    whether the norm precedes the function (pre-norm) or follows the sum
+    residual      whether the input is added to the output
+    reads_memory  whether it reads the encoder's output
+    """
 
     name: SubLayerName
     stations: tuple[Station, ...]
@@ -60,8 +69,10 @@ class SubLayer:
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """The encoder or the decoder, in the order that a sentence passes it: entry, then `layers` times the sub-layers, of
-    which layer `shown` (from 0) is pictured, then exit."""
+    """The encoder or the decoder: entry, `layers` times the sub-layers, then exit.
+
+    The sub-layers are those of layer `shown`, counted from 0.
+    """
 
     side: Side
     entry: tuple[Station, ...]
@@ -74,11 +85,13 @@ class Stack:
 def stack(
     side: Side, config: ModelConfig, output: ForwardOutput, rows: EmbeddingRows, *, layer: int, best: np.ndarray
 ) -> Stack:
-    """The stack of one side. rows: its embedding's, of stations.embedding_rows(); layer: which is pictured, the last
-    one where there are fewer; best: probabilities of the likeliest tokens at each step [step, rank]. Six parameters:
-    a pass, and what is pictured of it."""
+    """Return the stack of one side.
+
+    rows: of stations.embedding_rows(). layer: the layer to show; the last one if there are fewer. best: probabilities
+    of the most probable tokens at each step, [step, rank].
+    """
     records = output.layers(side)
-    shown = min(layer, len(records) - 1)
+    layer = min(layer, len(records) - 1)
     encoder = side is Side.ENCODER
     length = say("source") if encoder else say("target")
     axes, width = (length, "d_model"), (len(rows.added), config.d_model)
@@ -105,9 +118,11 @@ def stack(
     if config.norm_embedding:
         early = config.norm_before_positions and not encoder
         entry.insert(1 if early else len(entry), Station(say("norm"), width, axes, "embedding", on))
-    parts = records[shown].sublayers
-    found = (_sublayer(side, records[shown], part, shown, number) for number, part in enumerate(parts, 1))
-    return Stack(side, tuple(entry), len(records), shown, tuple(found), tuple(ends))
+    sublayers = (
+        _sublayer(side, records[layer], record, layer, number)
+        for number, record in enumerate(records[layer].sublayers, 1)
+    )
+    return Stack(side, tuple(entry), len(records), layer, tuple(sublayers), tuple(ends))
 
 
 def _sublayer(side: Side, record: LayerRecord, passed: SubLayerRecord, layer: int, number: int) -> SubLayer:
@@ -124,12 +139,12 @@ def _sublayer(side: Side, record: LayerRecord, passed: SubLayerRecord, layer: in
             ),
         )
     else:
-        found = record.attention(kind)
+        attention = record.attention(kind)
         key = query if kind is not AttentionKind.CROSS else say("source")
-        weights = found.weights[0].float().cpu().numpy()
+        weights = attention.weights[0].float().cpu().numpy()
         of = {"kind": kind.value}
         stations = (
-            Station("Q K V", _shape(found.queries), (say("heads"), query, "d_k"), "projections", of),
+            Station("Q K V", _shape(attention.queries), (say("heads"), query, "d_k"), "projections", of),
             Station(
                 NAMES[side, passed.name],
                 *(weights.shape, (say("heads"), query, key), "attention", of, tuple(map(_small, weights[:8]))),
@@ -148,16 +163,16 @@ def _sublayer(side: Side, record: LayerRecord, passed: SubLayerRecord, layer: in
 
 
 def _small(values: np.ndarray) -> np.ndarray:
-    """At most SHOWN rows and columns, each the largest of those that it stands for."""
+    """Reduce an array to at most MAX_PIXELS rows and columns by maxima."""
     for axis in (0, 1):
-        starts = np.unique(np.linspace(0, values.shape[axis], SHOWN, endpoint=False).astype(int))
+        starts = np.unique(np.linspace(0, values.shape[axis], MAX_PIXELS, endpoint=False).astype(int))
         values = np.maximum.reduceat(values, starts, axis=axis)
     return values
 
 
 def _stream(values: np.ndarray) -> np.ndarray:
-    """The first dimensions of at most SHOWN of its tokens."""
-    return values[:: -(-len(values) // SHOWN), :SHOWN]
+    """Return the first MAX_PIXELS dimensions of at most MAX_PIXELS evenly spaced tokens."""
+    return values[:: -(-len(values) // MAX_PIXELS), :MAX_PIXELS]
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:

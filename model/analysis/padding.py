@@ -1,5 +1,7 @@
-"""The masks of a batch of two sentences, as the model makes them, and once more from lengths alone; what a padded pass
-makes of them; and what becomes of a row in which nothing is open."""
+"""The masks of a batch of two sentences, what a padded pass does with them, and a softmax row that is masked entirely.
+
+The model's masks are compared with masks computed from the sentences' lengths alone.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,17 @@ from attention_atlas.model.translator import Translator
 
 @dataclass(frozen=True, eq=False)
 class BatchMasks:
-    """Two sentences and their translations, each pair padded to one length. True = may attend.
+    """Two sentences and their translations, padded to one length. True = may attend.
 
-    tokens, inputs  of source and decoder, padded: [2][length]
-    ids, input_ids  int64 [2, length], as the model gets them
-    lengths         int [2] of the sources, target_lengths of what the decoder reads
-    padding         bool [2, source]: the model's padding_mask() of the ids
-    from_lengths    bool [2, source]: position < length
-    target_padding  bool [2, target]: the same of the decoder's inputs, which the model never makes
+    tokens, inputs  padded tokens of the source and of the decoder's input: [2][length]
+    ids, input_ids  int64 [2, length], their ids
+    lengths, target_lengths  int [2], the numbers of tokens without padding
+    padding         bool [2, source], the model's padding_mask() of the ids
+    from_lengths    bool [2, source], position < length
+    target_padding  bool [2, target], a padding mask of the decoder's inputs, which the model does not use
     causal          bool [target, target]
-    interventions   that both sentences are read under
-    written         by each row of the decoder, without padding: [2][target length]
+    interventions   for both sentences
+    written         the token that each decoder row wrote, without padding: [2][target length]
     """
 
     tokens: tuple[tuple[str, ...], tuple[str, ...]]
@@ -50,8 +52,10 @@ class BatchMasks:
         return np.array_equal(self.padding, self.from_lengths)
 
     def squares(self, sentence: int) -> dict[str, np.ndarray]:
-        """The masks of one of the two sentences, bool [query, key]: of the encoder; of the decoder the padding, the
-        future and both; and of cross-attention, target by source."""
+        """Return the masks of one sentence, bool [query, key], by name.
+
+        "encoder"; "padding", "future" and "both" of the decoder; "cross" of cross-attention.
+        """
         source, target = self.padding[sentence], self.target_padding[sentence]
         rows = len(self.causal)
         padded = np.broadcast_to(target, (rows, rows))
@@ -64,16 +68,18 @@ class BatchMasks:
         }
 
 
-def of_two(translator: Translator, trace: TranslationTrace, second: str | None = None) -> BatchMasks:
-    """The trace's sentence beside `second`, or beside its own first words, under the trace's interventions. ValueError
-    if `second` is too long, or if those cannot be run again."""
+def make_batch_masks(translator: Translator, trace: TranslationTrace, second: str | None = None) -> BatchMasks:
+    """Return the masks of a batch of the trace's sentence and `second`, by default the sentence's own first words.
+
+    Raises ValueError if `second` is too long, or if the trace's interventions cannot be run again.
+    """
     check_rerun(translator, trace)
     if second is None:
         words = trace.source_text.split()
         second = " ".join(words[: max(1, len(words) // 2)])
     other = translator.translate(second, trace.direction, interventions=trace.interventions)
     pad_id = translator.tokenizer.pad_id
-    pairs = [[list(one.source_ids), list(one.decoder_ids)] for one in (trace, other)]
+    pairs = [[list(t.source_ids), list(t.decoder_ids)] for t in (trace, other)]
     ids, input_ids = (pad([pair[side] for pair in pairs], pad_id) for side in (0, 1))
     lengths, target_lengths = (np.array([len(pair[side]) for pair in pairs]) for side in (0, 1))
     named = [
@@ -100,31 +106,33 @@ def of_two(translator: Translator, trace: TranslationTrace, second: str | None =
 
 
 @torch.inference_mode()
-def padded_pass(translator: Translator, masks: BatchMasks) -> ForwardOutput:
-    """One recorded pass over both sentences at once, with the model's own masks."""
+def run_padded(translator: Translator, masks: BatchMasks) -> ForwardOutput:
+    """Record one pass over both sentences, with the model's own masks."""
     ids, input_ids = masks.ids.to(translator.device), masks.input_ids.to(translator.device)
     return translator.model(ids, input_ids, interventions=masks.interventions, record=True)
 
 
-def weight_on_closed(output: ForwardOutput, masks: BatchMasks) -> dict[AttentionKind, float]:
-    """The largest weight that any layer and head gives to a cell that its mask closes, rows of padding left out."""
-    found = {}
+def max_masked_weight(output: ForwardOutput, masks: BatchMasks) -> dict[AttentionKind, float]:
+    """Return the largest weight of any layer and head on a masked cell, by kind; padding rows are left out."""
+    largest = {}
     for kind in output.kinds:
         weights, rows = output.weights(kind).float().cpu().numpy(), masks.lengths  # [layers, 2, heads, query, key]
         if kind is not AttentionKind.ENCODER_SELF:
             rows = masks.target_lengths
         name = {AttentionKind.ENCODER_SELF: "encoder", AttentionKind.DECODER_SELF: "both"}.get(kind, "cross")
-        found[kind] = max(
+        largest[kind] = max(
             float(weights[:, i, :, : rows[i]][..., ~masks.squares(i)[name][: rows[i]]].max(initial=0.0))
             for i in range(2)
         )
-    return found
+    return largest
 
 
 @torch.inference_mode()
-def without_target_padding(translator: Translator, masks: BatchMasks) -> float:
-    """How far a padding mask in the decoder's self-attention would change its output at any real token: the largest
-    difference. 0 up to rounding: padding stands on the right, and no real token looks to its right."""
+def measure_target_padding(translator: Translator, masks: BatchMasks) -> float:
+    """Return the largest change that a padding mask in the decoder's self-attention makes at a real token.
+
+    It is 0 up to rounding: padding is on the right, and no real token attends to its right.
+    """
     model = translator.model
     changes, ids = masks.interventions, masks.input_ids.to(translator.device)
     source = model.encode(masks.ids.to(translator.device), interventions=changes)
@@ -139,8 +147,12 @@ def without_target_padding(translator: Translator, masks: BatchMasks) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ClosedRow:
-    """The softmax of one row of scores [key], all of its cells closed in three ways: by -infinity; by putting -1e9 in
-    their place; by adding -1e9. Weights [key] each, NaN where there is no answer."""
+    """The softmax of one row of scores [key] with all cells masked in three ways; weights [key], NaN if undefined.
+
+    infinite  scores replaced by -infinity
+    replaced  scores replaced by -1e9
+    added     -1e9 added to the scores
+    """
 
     scores: np.ndarray
     infinite: np.ndarray
@@ -148,9 +160,12 @@ class ClosedRow:
     added: np.ndarray
 
 
-def closed_row(scores: np.ndarray) -> ClosedRow:
-    """By torch, in float32. With -infinity the row is 0 / 0; -1e9 in every place gives an even row, so a token that may
-    see nothing sees everything alike; added to the scores, it swallows what they were."""
+def mask_whole_row(scores: np.ndarray) -> ClosedRow:
+    """Mask a whole row of scores in three ways, in float32.
+
+    With -infinity the row is 0 / 0. With -1e9 the weights are uniform, so a token that may attend to nothing attends to
+    everything equally. Adding -1e9 gives the same, since float32 loses the scores.
+    """
     row = torch.as_tensor(scores, dtype=torch.float32)
-    ways = (torch.full_like(row, float("-inf")), torch.full_like(row, -1e9), row - 1e9)
-    return ClosedRow(np.asarray(scores), *(way.softmax(-1).numpy() for way in ways))
+    masked = (torch.full_like(row, float("-inf")), torch.full_like(row, -1e9), row - 1e9)
+    return ClosedRow(np.asarray(scores), *(row.softmax(-1).numpy() for row in masked))

@@ -1,6 +1,6 @@
-"""The way of one sentence through the model: what happens at each station. Numpy out.
+"""One sentence on its way through the model: embeddings, residual stream, norms, feed-forward units, next tokens.
 
-Everything is read from the records of one teacher-forced pass (Translator.inspect).
+All numbers are read from the records of one teacher-forced pass (Translator.inspect) and returned as numpy arrays.
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ STATION_NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingRows:
-    """Rows of a side's embedding for some tokens, and what becomes of them. float32 [token, d_model] each:
-    scaled = embedding * sqrt(d_model); positions, what is added; added, the sum that enters the first layer, or the
-    norm before it. error: the largest difference between what these three say enters the first layer, and what did."""
+    """The embedding of a side's tokens, step by step, float32 [token, d_model].
+
+    scaled     embedding * sqrt(d_model)
+    positions  the positional encoding
+    added      their sum, which enters the first layer or the norm before it
+    error      the largest difference between the first layer's input computed from these and the recorded one
+    """
 
     scaled: np.ndarray
     positions: np.ndarray
@@ -47,8 +51,10 @@ def embedding_rows(
     side: str,
     interventions: Interventions = NO_INTERVENTIONS,
 ) -> EmbeddingRows:
-    """Of the source's or the target's ids (sections 3.4 and 3.5). side: "source" or "target"; interventions: those that
-    the pass ran with."""
+    """Return the embedding rows of the source's or the target's ids (sections 3.4 and 3.5).
+
+    side: "source" or "target". interventions: those of the recorded pass.
+    """
     model, source = translator.model, side == "source"
     matrix, code, stack, records, used = (
         (
@@ -78,14 +84,14 @@ def embedding_rows(
 
 @dataclass(frozen=True, eq=False)
 class ResidualNorms:
-    """The length of the residual stream's vectors: float32 [station, token], stations in the order they are passed."""
+    """The length of the residual stream's vectors, float32 [station, token], in the order of the pass."""
 
     stations: tuple[Words, ...]
     norms: np.ndarray
 
 
 def residual_norms(records: tuple[LayerRecord, ...]) -> ResidualNorms:
-    """Of the encoder or the decoder: the input, then after each sub-layer of each layer."""
+    """Return the norms of one side's stream: at its input, then after each sub-layer of each layer."""
     stations, rows = [say("input")], [records[0].before]
     for index, record in enumerate(records):
         for sublayer in record.sublayers:
@@ -96,11 +102,14 @@ def residual_norms(records: tuple[LayerRecord, ...]) -> ResidualNorms:
 
 @dataclass(frozen=True, eq=False)
 class AddAndNorm:
-    """One sub-layer's residual connection and norm, per token [token]: the length of the stream x before, the length of
-    what the sub-layer adds, f(x), the cosine between the two, the length after, and the factor the norm multiplied by.
+    """One sub-layer's residual connection and norm.
 
-    stream, normed [token, d_model]: x, and the norm's output before gain and bias (mean 0, variance 1; of an RMS norm
-    mean square 1).
+    before, added, after  [token], the length of the stream x, of the sub-layer's output f(x), and of the result
+    cosine   [token], between x and f(x)
+    scale    [token], the factor that the norm multiplies by
+    stream   [token, d_model], x
+    normed   [token, d_model], the norm's output before gain and bias (mean 0 and variance 1; mean square 1 for an RMS
+             norm)
     """
 
     before: np.ndarray
@@ -113,8 +122,10 @@ class AddAndNorm:
 
 
 def add_and_norm(record: SubLayerRecord) -> AddAndNorm:
-    """Of one sub-layer. With pre-norm the norm reads the stream x, and x + f(norm(x)) goes on; with post-norm it reads
-    the sum x + f(x), and its output goes on (Vaswani et al. 2017, section 5.4)."""
+    """Return the residual connection and norm of one sub-layer.
+
+    With pre-norm the result is x + f(norm(x)); with post-norm it is norm(x + f(x)) (Vaswani et al. 2017, section 5.4).
+    """
     before, added, after, read, scale = (
         x[0].float() for x in (record.before, record.added, record.after, record.norm_input, record.norm_scale)
     )
@@ -132,14 +143,15 @@ def add_and_norm(record: SubLayerRecord) -> AddAndNorm:
 
 @dataclass(frozen=True, eq=False)
 class NormNumbers:
-    """A norm's formula with one token's numbers, float64: a layer norm's, gain * (x - mean) / sqrt(variance + epsilon)
-    + bias (Ba et al. 2016, equation 4), or an RMS norm's, the same with 0 for the mean and without a bias (Zhang and
-    Sennrich 2019).
+    """A norm's formula with one token's numbers, in float64.
 
-    x, gain, bias, centred, normed, output  [d_model]; recorded, what the model's own norm makes of x
-    mean, variance   of the token's d_model numbers, all of them: the squares are divided by d_model. Of an RMS norm 0,
-                     and the mean square
-    sample_variance  the same divided by d_model - 1, as of a sample from more numbers
+    A layer norm computes gain * (x - mean) / sqrt(variance + epsilon) + bias (Ba et al. 2016, equation 4); an RMS norm
+    the same with mean 0 and no bias (Zhang and Sennrich 2019).
+
+    x, gain, bias, centred, normed, output  [d_model]
+    recorded         [d_model], the output of the model's own norm
+    mean, variance   over the token's d_model numbers, divided by d_model; for an RMS norm 0 and the mean square
+    sample_variance  the same divided by d_model - 1
     rms              whether it is an RMS norm
     """
 
@@ -167,18 +179,18 @@ class NormNumbers:
 
     @property
     def sample_output(self) -> np.ndarray:
-        """What the sample's variance would give."""
+        """The output with the sample variance."""
         return self.gain * self.centred / math.sqrt(self.sample_variance + self.epsilon) + self.bias
 
     @property
     def error(self) -> float:
-        """The largest difference of the output from the model's own."""
+        """The largest difference between the output and the recorded one."""
         return float(np.abs(self.output - self.recorded).max())
 
 
 @torch.inference_mode()
 def layer_norm(record: SubLayerRecord, token: int) -> NormNumbers:
-    """Of the norm of one sub-layer, at one token."""
+    """Return the norm of one sub-layer at one token."""
     read, norm = record.norm_input[0, token], record.norm
     rms = norm.bias is None
     bias = torch.zeros_like(norm.gain) if rms else norm.bias
@@ -191,9 +203,10 @@ def layer_norm(record: SubLayerRecord, token: int) -> NormNumbers:
 
 @dataclass(frozen=True, eq=False)
 class ActiveUnits:
-    """A feed-forward's hidden units: for each token its most active ones, and how many are active at all.
+    """The hidden units of a feed-forward.
 
-    units int [token, k], values float32 [token, k], most active first; share float32 [token]: units above 0.
+    units, values  int and float32 [token, k], each token's most active units and their activations
+    share          float32 [token], the share of units above 0
     """
 
     units: np.ndarray
@@ -202,7 +215,7 @@ class ActiveUnits:
 
 
 def active_units(record: LayerRecord, count: int = 8) -> ActiveUnits:
-    """Of one layer (section 3.3, after the ReLU)."""
+    """Return the most active units of one layer (section 3.3, after the ReLU)."""
     active = record.activations[0].float()  # [token, d_feedforward]
     values, units = active.topk(min(count, active.shape[-1]), dim=-1)
     return ActiveUnits(units.cpu().numpy(), _numpy(values), _numpy((active > 0).float().mean(-1)))
@@ -210,10 +223,12 @@ def active_units(record: LayerRecord, count: int = 8) -> ActiveUnits:
 
 @dataclass(frozen=True, eq=False)
 class NextToken:
-    """The distribution of the token after one step, its best `count`: ids, tokens, logits and probabilities [count].
+    """The most probable tokens at one step, and the whole distribution's entropy.
 
-    entropy: bits, of the whole distribution. log_sum: log sum exp(logits), so that p = exp(logit - log_sum). rest: the
-    probability of all tokens not listed.
+    ids, tokens, logits, probabilities  [count], the most probable tokens
+    entropy  of the whole distribution, in bits
+    log_sum  log sum exp(logits), so that p = exp(logit - log_sum)
+    rest     the probability of all other tokens
     """
 
     ids: np.ndarray
@@ -226,7 +241,7 @@ class NextToken:
 
 
 def next_token(translator: Translator, output: ForwardOutput, step: int, *, count: int = 20) -> NextToken:
-    """Logits and softmax at one step. ValueError if there is no such step."""
+    """Return the most probable tokens at one step. Raises ValueError if there is no such step."""
     steps = output.hidden.shape[1]
     if not 0 <= step < steps:
         raise ValueError(f"steps are 0 to {steps - 1}, found {step}")

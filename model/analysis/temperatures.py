@@ -21,7 +21,7 @@ TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """What a trace does not hold because it needs the whole vocabulary.
+    """Values of each step that need the whole vocabulary, and that a trace therefore lacks.
 
     lenses           the logit lens at each step, and the fitted lenses if this model has them
     log_normalisers  float32 [temperature, step], log of the sum over the vocabulary of p^(1/T); the probability at

@@ -1,5 +1,4 @@
-"""A training batch as training sees it: what the encoder reads, what the decoder reads, the same one place on as what
-it must write, and the loss of every cell."""
+"""A batch as in training: source, decoder inputs, outputs shifted by one, and the loss of every target token."""
 
 from __future__ import annotations
 
@@ -15,18 +14,19 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
 SMOOTHING = 0.1  # section 5.4
-SENTENCES = 3  # at most
+SENTENCES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class SeenBatch:
+class TrainingBatch:
     """Sentences and their translations, padded on the right.
 
-    source, inputs, outputs  ids, int64 [sentence, source] and twice [sentence, target]: outputs are inputs one on
-    tokens    of the three, by sentence
-    losses    float64 [sentence, target]: -log p of the token to be written, in nats; NaN at padding
-    smoothed  the same with smoothed labels
-    logits    the shape of the logits
+    source           int64 [sentence, source]
+    inputs, outputs  int64 [sentence, target], the decoder's input, and the same shifted by one, which it must write
+    tokens           the tokens of the three, by sentence
+    losses           float64 [sentence, target], -log p of the token to be written, in nats; NaN at padding
+    smoothed         the same with smoothed labels
+    logits           the shape of the logits
     """
 
     source: np.ndarray
@@ -39,24 +39,28 @@ class SeenBatch:
 
     @property
     def real(self) -> int:
-        """Cells that count."""
+        """The number of target tokens that are not padding."""
         return int(np.isfinite(self.losses).sum())
 
     def mean(self, *, smoothed: bool = False) -> float:
-        """The loss, in nats a token: padding does not count."""
+        """Return the mean loss in nats per token, without padding."""
         return float(np.nansum(self.smoothed if smoothed else self.losses)) / self.real
 
 
-def least(vocabulary: int, smoothing: float = SMOOTHING) -> float:
-    """The least loss that smoothed labels leave, in nats a token: their entropy (Szegedy et al. 2016, section 7)."""
-    other = smoothing / vocabulary
-    own = 1 - smoothing + other
-    return float(-own * np.log(own) - (vocabulary - 1) * other * np.log(other))
+def min_smoothed_loss(vocabulary: int, smoothing: float = SMOOTHING) -> float:
+    """Return the entropy of smoothed labels, the smallest possible loss, in nats (Szegedy et al. 2016, section 7)."""
+    wrong = smoothing / vocabulary
+    right = 1 - smoothing + wrong
+    return float(-right * np.log(right) - (vocabulary - 1) * wrong * np.log(wrong))
 
 
-def seen(translator: Translator, trace: TranslationTrace, *, smoothing: float = SMOOTHING) -> SeenBatch:
-    """The trace's sentence with its own translation, and beside it the checkpoint's first examples that have a
-    reference, in one pass under the trace's interventions. ValueError where those cannot be run again."""
+def make_training_batch(
+    translator: Translator, trace: TranslationTrace, *, smoothing: float = SMOOTHING
+) -> TrainingBatch:
+    """Return a batch of the trace's sentence with its translation and the checkpoint's first examples with a reference.
+
+    It is run once, under the trace's interventions. Raises ValueError if those cannot be run again.
+    """
     check_rerun(translator, trace)
     tokenizer = translator.tokenizer
     source, target = parse_direction(trace.direction)
@@ -81,9 +85,9 @@ def seen(translator: Translator, trace: TranslationTrace, *, smoothing: float = 
     plain = -logs.gather(-1, outputs[..., None])[..., 0]
     smoothed = (1 - smoothing) * plain - smoothing * logs.mean(-1)
     padding = (ids[2] == tokenizer.pad_id).numpy()
-    return SeenBatch(
+    return TrainingBatch(
         *(side.numpy() for side in ids),
         tuple(tuple(tuple(tokenizer.tokens(row.tolist())) for row in side) for side in ids),
-        *(np.where(padding, np.nan, one.cpu().numpy()) for one in (plain, smoothed)),
+        *(np.where(padding, np.nan, loss.cpu().numpy()) for loss in (plain, smoothed)),
         tuple(output.logits.shape),
     )

@@ -1,4 +1,4 @@
-"""What a translation's trust signals are computed from, and its probabilities under dropout.
+"""Read the values behind a translation's trust signals, and its probabilities under dropout.
 
 `read_trace` computes a Reading for the signals of model.trace.trust; `load_trust` reads what was measured of them;
 `run_dropout_passes` is Monte Carlo dropout.

@@ -121,7 +121,7 @@ def test_every_analysis(translator):
     space.cosines(translator, vector[None], ids)
     decoder_lens(translator.model, output, target)
     ablation.measure_order_blindness(translator, trace)
-    padding.of_two(translator, trace, SENTENCES[2])
+    padding.make_batch_masks(translator, trace, SENTENCES[2])
     translator.trace(TEXT, target=target)
     translator.trace(TEXT, prefix=target[:1])
     rows = stations.embedding_rows(translator, trace.source_ids, output, side="source")

@@ -76,10 +76,10 @@ def test_positions_are_those_that_entered(scene):
 
 
 def test_a_padded_pass_is_of_the_changed_model_too(scene):
-    masks = padding.of_two(scene.translator, scene.trace)
+    masks = padding.make_batch_masks(scene.translator, scene.trace)
     for kind in TRANSFORMER_KINDS:
         weights = scene.trace.maps(kind).weights
-        padded = padding.padded_pass(scene.translator, masks).maps(kind, 0)[..., : weights.shape[-2], :]
+        padded = padding.run_padded(scene.translator, masks).maps(kind, 0)[..., : weights.shape[-2], :]
         np.testing.assert_allclose(padded[..., : weights.shape[-1]], weights, atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""What each token contributes to each row of an attention block: vectors A v W_O, and ALTI's shares of them.
+"""Contributions of each token to each row of an attention block: vectors A v W_O, and ALTI's shares of them.
 
 All vectors are float64, computed from the records of a pass. ALTI: Ferrando et al. (2022).
 """

@@ -1,4 +1,4 @@
-"""What an attribution method declares about itself. Methods are in methods/, one file each."""
+"""The description that every attribution method gives of itself. Methods are in methods/, one file each."""
 
 from __future__ import annotations
 

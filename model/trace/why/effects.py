@@ -18,7 +18,7 @@ Head = tuple[AttentionKind, int, int]  # kind, layer, head: as in Interventions.
 
 
 class Replacement(NamedEnum):
-    """What takes the place of an ablated head's output.
+    """The value that replaces an ablated head's output.
 
     ZERO      zeros (Michel et al. 2019); this also removes what the head writes for every input
     MEAN      its mean over many sentences (Wang et al. 2022)
@@ -153,7 +153,7 @@ def _column_names(rows: Sequence[Mapping]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """What the metric and log p(token) lose without each word.
+    """The losses of the metric and of log p(token) without each word.
 
     The two differ if a word speaks for token and contrast alike: without it neither is written, and the metric hardly
     changes.

@@ -17,7 +17,7 @@ TOLERANCE = 1e-4  # nats: float32 rounding of a pass
 
 @dataclass(frozen=True, eq=False)
 class Parts(Result):
-    """What each part of the decoder adds to the question's logit difference, in nats, float64.
+    """The part of each component of the decoder in the question's logit difference, in nats, float64.
 
     Without a contrast the difference is the token's logit less the vocabulary's mean logit. The norms' scales are held
     fixed, so a part is not the effect of removing it. Encoder heads have no direct path to a logit: they are missing,

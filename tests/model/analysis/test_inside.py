@@ -151,7 +151,7 @@ def test_the_map_has_the_live_shapes_and_norms_where_the_model_has_them(seen, to
     assert [one.reads_memory for one in decoder.sublayers] == [False, True, False]
     picture = encoder.sublayers[0].stations[1].pictures[3]
     np.testing.assert_allclose(picture, trace.encoder_self.weights[1, 3], atol=1e-5)
-    assert decoder.sublayers[1].stations[1].pictures[3].shape == (min(target, architecture.SHOWN), source)
+    assert decoder.sublayers[1].stations[1].pictures[3].shape == (min(target, architecture.MAX_PIXELS), source)
     for number, one in enumerate(decoder.sublayers, 1):  # a box of the decoder opens what shows the decoder
         boxes = (*one.stations, one.norm)
         assert {box.controls.get("side", "decoder") for box in boxes} == {"decoder"}

@@ -18,7 +18,7 @@ LONG, SHORT = "Meine Schwester malt ein rotes Boot.", "Zwei Kinder"
 
 @pytest.fixture(scope="module")
 def found(tiny_translator) -> padding.BatchMasks:
-    return padding.of_two(tiny_translator, tiny_translator.translate(LONG), SHORT)
+    return padding.make_batch_masks(tiny_translator, tiny_translator.translate(LONG), SHORT)
 
 
 def test_padding_closes_what_the_shorter_sentence_does_not_have(tiny_translator, found) -> None:
@@ -53,10 +53,10 @@ def test_the_model_gives_no_weight_to_what_the_mask_closes(tiny_translator, foun
 
 
 def test_without_a_second_sentence_it_is_the_first_words_of_the_first(tiny_translator) -> None:
-    found = padding.of_two(tiny_translator, tiny_translator.translate(LONG))
+    found = padding.make_batch_masks(tiny_translator, tiny_translator.translate(LONG))
     assert found.lengths[1] == len(tiny_translator.encode("Meine Schwester malt"))
     with pytest.raises(ValueError, match="limit is 64"):
-        padding.of_two(tiny_translator, tiny_translator.translate(LONG), "Boot " * 100)
+        padding.make_batch_masks(tiny_translator, tiny_translator.translate(LONG), "Boot " * 100)
 
 
 def test_the_squares_are_what_torch_would_be_given(found) -> None:
@@ -79,8 +79,8 @@ def test_the_squares_are_what_torch_would_be_given(found) -> None:
 
 
 def test_a_padded_pass_gives_each_sentence_the_weights_that_it_has_alone(tiny_translator, found) -> None:
-    output = padding.padded_pass(tiny_translator, found)
-    assert padding.weight_on_closed(output, found) == dict.fromkeys(TRANSFORMER_KINDS, 0.0)
+    output = padding.run_padded(tiny_translator, found)
+    assert padding.max_masked_weight(output, found) == dict.fromkeys(TRANSFORMER_KINDS, 0.0)
     for i, text in enumerate((LONG, SHORT)):
         alone = tiny_translator.translate(text)
         for kind in TRANSFORMER_KINDS:
@@ -91,22 +91,22 @@ def test_a_padded_pass_gives_each_sentence_the_weights_that_it_has_alone(tiny_tr
 
 
 def test_weight_on_a_closed_cell_would_be_seen(tiny_translator, found) -> None:
-    output = padding.padded_pass(tiny_translator, found)
+    output = padding.run_padded(tiny_translator, found)
     wrong = replace(found, padding=found.padding & (np.arange(found.padding.shape[1]) != 1))
-    assert padding.weight_on_closed(output, wrong)[AttentionKind.CROSS] > 0.01
+    assert padding.max_masked_weight(output, wrong)[AttentionKind.CROSS] > 0.01
 
 
 def test_the_decoder_needs_no_padding_mask(tiny_translator, found) -> None:
     assert found.target_lengths[0] != found.target_lengths[1]
-    assert padding.without_target_padding(tiny_translator, found) < 1e-5
+    assert padding.measure_target_padding(tiny_translator, found) < 1e-5
     # It would, if padding stood on the left: then real tokens would see it.
     turned = replace(found, input_ids=found.input_ids.flip(1), target_lengths=np.full(2, found.input_ids.shape[1]))
-    assert padding.without_target_padding(tiny_translator, turned) > 1e-3
+    assert padding.measure_target_padding(tiny_translator, turned) > 1e-3
 
 
 def test_a_row_that_is_wholly_closed() -> None:
     scores = np.array([1.5, -2.0, 0.25], np.float32)
-    found = padding.closed_row(scores)
+    found = padding.mask_whole_row(scores)
     assert np.isnan(found.infinite).all()
     np.testing.assert_allclose(found.replaced, 1 / 3, atol=1e-7)
     # A float32 near 1e9 has steps of 64: no score is left of it.

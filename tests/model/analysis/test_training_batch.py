@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from attention_atlas.model import checkpoint
-from attention_atlas.model.analysis.training_batch import least, seen
+from attention_atlas.model.analysis.training_batch import make_training_batch, min_smoothed_loss
 from attention_atlas.model.checkpoint import Example
 from attention_atlas.model.training.loss import SummedLoss
 from attention_atlas.model.translator import Translator
@@ -26,7 +26,7 @@ def taught(tiny_checkpoint) -> Translator:
 
 def test_the_loss_is_torchs_and_each_cells_share_of_it(taught):
     trace = taught.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
-    found = seen(taught, trace)
+    found = make_training_batch(taught, trace)
     assert found.source.shape[0] == 3 and found.real == (found.outputs != taught.tokenizer.pad_id).sum()
     source, inputs, outputs = map(torch.as_tensor, (found.source, found.inputs, found.outputs))
     with torch.inference_mode():
@@ -42,7 +42,7 @@ def test_the_loss_is_torchs_and_each_cells_share_of_it(taught):
 
 
 def test_the_decoder_reads_what_it_must_write_one_place_late(taught):
-    found = seen(taught, taught.translate("Der kleine Hund schläft.", "de-en"))
+    found = make_training_batch(taught, taught.translate("Der kleine Hund schläft.", "de-en"))
     pad, end = taught.tokenizer.pad_id, taught.tokenizer.end_id
     for inputs, outputs, losses in zip(found.inputs, found.outputs, found.losses):
         length = int((outputs != pad).sum())
@@ -55,4 +55,6 @@ def test_the_least_loss_is_that_of_a_model_that_says_what_the_labels_say():
     label = torch.full((8000,), 0.1 / 8000, dtype=torch.float64)
     label[17] += 0.9
     found = F.cross_entropy(label.log()[None], torch.tensor([17]), label_smoothing=0.1)
-    assert least(8000) == pytest.approx(float(found), abs=1e-9) and round(least(8000), 2) == 1.22
+    assert (
+        min_smoothed_loss(8000) == pytest.approx(float(found), abs=1e-9) and round(min_smoothed_loss(8000), 2) == 1.22
+    )

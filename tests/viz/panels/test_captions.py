@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from attention_atlas.model.analysis.formulas.kernels import truth
-from attention_atlas.model.analysis.training_batch import seen
+from attention_atlas.model.analysis.training_batch import make_training_batch
 from attention_atlas.model.nets.positions import normalised_count_encoding, sinusoidal_encoding, tutorial_encoding
 from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.training.toy.settings import ToySettings
@@ -88,7 +88,7 @@ def test_a_batch_of_the_toys_corpus_is_seen_once_the_toy_is_opened(scene):
     run = ToyRun((("a b c", "c b a"), ("b", "b"), ("c a", "a c")), ToySettings(layers=1, heads=2, d_model=32, seed=3))
     toy = run.opened()
     trace = toy.translate("a b c")
-    found = seen(toy, trace)
+    found = make_training_batch(toy, trace)
     assert found.source.shape[0] == 3  # the sentence, and two others of the corpus
     with torch.inference_mode():
         logits = toy.model(torch.as_tensor(found.source), torch.as_tensor(found.inputs)).logits

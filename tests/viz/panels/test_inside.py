@@ -180,7 +180,7 @@ def test_the_space_panel_says_what_holds_and_refuses_in_words(scene) -> None:
 
 
 def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:
-    found = padding.of_two(scene.translator, scene.trace)
+    found = padding.make_batch_masks(scene.translator, scene.trace)
     blocks_ = [block for block in masks.show_masks(scene, "masks", "") if block["type"] == "maps"]
     assert len(blocks_) == 2
     for i, block in enumerate(blocks_):
@@ -190,7 +190,7 @@ def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:
         assert block["maps"][0]["columns"] == [*map(display, found.tokens[i])]
         names, own = block["maps"][-1]["rows"], row_names(scene.trace, AttentionKind.CROSS)
         assert len(names) == len(found.inputs[i]) and (i or names[: len(own)] == own), "one label for rows everywhere"
-    output = padding.padded_pass(scene.translator, found)
+    output = padding.run_padded(scene.translator, found)
     weights = [block for block in masks.show_masks(scene, "weights", "") if block["type"] == "maps"]
     shown = drawn([weights[1]])
     np.testing.assert_array_equal(shown["Cross-attention"], output.attention(AttentionKind.CROSS, 2).weights[1, 3])

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from attention_atlas.model.analysis.training_batch import SMOOTHING, least
+from attention_atlas.model.analysis.training_batch import SMOOTHING, min_smoothed_loss
 from attention_atlas.viz.panels.scene import Scene
 from tests.viz.panels import panels
 
@@ -25,5 +25,5 @@ def test_both_losses_are_torchs_and_the_least_is_a_bound(shipped_translators, ch
         assert shown == pytest.approx(each.tolist(), abs=6e-4)
     smoothed = torch.full((size,), SMOOTHING / size).double()
     smoothed[0] += 1 - SMOOTHING
-    assert least(size) == pytest.approx(torch.distributions.Categorical(smoothed).entropy().item())
-    assert f"{least(size):.2f}" == "1.22" and float(facts["items"][1][1]) > least(size)
+    assert min_smoothed_loss(size) == pytest.approx(torch.distributions.Categorical(smoothed).entropy().item())
+    assert f"{min_smoothed_loss(size):.2f}" == "1.22" and float(facts["items"][1][1]) > min_smoothed_loss(size)

@@ -28,10 +28,10 @@ OPEN = (say("closed"), say("open"))
 
 def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
     """Draw the masks, or the weights of a padded pass. second: the other sentence; "" for a part of this one."""
-    batch = padding.of_two(scene.translator, scene.trace, second or None)
-    output = padding.padded_pass(scene.translator, batch)
-    closed = padding.weight_on_closed(output, batch)
-    needless = padding.without_target_padding(scene.translator, batch)
+    batch = padding.make_batch_masks(scene.translator, scene.trace, second or None)
+    output = padding.run_padded(scene.translator, batch)
+    closed = padding.max_masked_weight(output, batch)
+    needless = padding.measure_target_padding(scene.translator, batch)
     selected, maps = scene.selection, {kind: scene.trace.maps(kind) for kind in scene.trace.kinds}
     heads = {  # the selected layer and head, limited to what each kind has
         kind: (min(selected.layer, kind_maps.num_layers - 1), min(selected.head, kind_maps.num_heads - 1))
@@ -135,7 +135,7 @@ def _closed_row(output: ForwardOutput, batch: BatchMasks) -> list[dict]:
     """Return a table of a row whose cells are all masked, with −∞ and with −1e9."""
     record = output.attention(AttentionKind.ENCODER_SELF, 0)
     scores = (record.queries[0, 0, 0] @ record.keys[0, 0].T).float().cpu().numpy() / record.queries.shape[-1] ** 0.5
-    row = padding.closed_row(scores[:8])
+    row = padding.mask_whole_row(scores[:8])
     variants = [
         (say("scores"), "q·k / √d_k", row.scores),
         (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", row.infinite),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.training_batch import SENTENCES, SMOOTHING, SeenBatch, least, seen
+from attention_atlas.model.analysis.training_batch import (
+    SENTENCES,
+    SMOOTHING,
+    TrainingBatch,
+    make_training_batch,
+    min_smoothed_loss,
+)
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
@@ -14,7 +20,7 @@ from attention_atlas.viz.words import Words, say
 
 def batch(scene: Scene, sentence: int) -> list[dict]:
     """Draw a batch. sentence: the number, from 1, of the sentence whose tokens are listed."""
-    seen_batch = seen(scene.translator, scene.trace)
+    seen_batch = make_training_batch(scene.translator, scene.trace)
     count, source = seen_batch.source.shape
     at, target = min(sentence, count) - 1, seen_batch.inputs.shape[1]
     longest = float(np.nanmax(seen_batch.losses)) or 1.0
@@ -60,7 +66,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
             (
                 say("With smoothed labels"),
                 f"{seen_batch.mean(smoothed=True):.3f}",
-                smoothing_note(least(seen_batch.logits[-1])),
+                smoothing_note(min_smoothed_loss(seen_batch.logits[-1])),
             ),
         ),
         blocks.note(
@@ -85,7 +91,7 @@ def smoothing_note(lowest: float) -> Words:
     )
 
 
-def _cells(batch: SeenBatch, sentence: int, place: int, longest: float) -> list:
+def _cells(batch: TrainingBatch, sentence: int, place: int, longest: float) -> list:
     """Return a row of the table: the tokens at one place of each side, empty beyond its end, and the loss."""
     cells: list = [blocks.number(place)]
     for ids, tokens in zip((batch.source, batch.inputs, batch.outputs), batch.tokens):

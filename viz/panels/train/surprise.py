@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.training_batch import least, seen
+from attention_atlas.model.analysis.training_batch import make_training_batch, min_smoothed_loss
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.training import learned
 from attention_atlas.viz.figures.curves import plot_curves
@@ -20,9 +20,9 @@ def surprise(scene: Scene) -> list[dict]:
     """Draw the loss of each token, plain and with smoothed labels, and the training curve."""
     trace, folder = scene.trace, scene.translator.folder
     losses = -np.asarray(trace.log_probability, np.float64)
-    lowest = least(scene.translator.config.num_target_tokens)
+    lowest = min_smoothed_loss(scene.translator.config.num_target_tokens)
     try:
-        columns = [losses, seen(scene.translator, trace).smoothed[0, : len(losses)]]
+        columns = [losses, make_training_batch(scene.translator, trace).smoothed[0, : len(losses)]]
     except Refusal:  # interventions that cannot be run again: only the recorded probabilities are known
         columns = [losses]
     means = [float(column.mean()) for column in columns]

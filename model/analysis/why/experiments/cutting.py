@@ -23,7 +23,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 
 
 class CutMode(str, Enum):
-    """What happens to the weight of a cut edge.
+    """How the weight of a cut edge is handled.
 
     RENORMALISE  the edge is masked, and the rest of the row takes its weight
     ZERO         its weight is lost

@@ -44,7 +44,7 @@ CacheKey = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class AblationValues:
-    """What takes the place of ablated heads' outputs: a replacement, and its values in each draw."""
+    """The values that replace ablated heads' outputs: the kind of replacement, and its values in each draw."""
 
     replacement: Replacement
     draws: tuple[HeadOutputs, ...] = ({},)

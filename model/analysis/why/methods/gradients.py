@@ -150,12 +150,12 @@ class _Line:
 
     def choose_segments(self, segments: list[Segment], tolerance: float, limit: int) -> set[Segment]:
         """Return at most `limit` segments to halve: those with large errors of the sum, then of the positions."""
-        chosen = self.choose_by_sum(segments, tolerance, limit)
+        selected = self.choose_by_sum(segments, tolerance, limit)
         errors = np.array([self.position_error(segment) for segment in segments])
         allowed = POSITION_TOLERANCE * np.abs(np.concatenate(self.integrate(segments))).sum()
         if np.linalg.norm(errors) > allowed:
-            chosen |= {segments[number] for number in _find_largest(errors, allowed / 2)[: limit - len(chosen)]}
-        return chosen
+            selected |= {segments[number] for number in _find_largest(errors, allowed / 2)[: limit - len(selected)]}
+        return selected
 
     def choose_by_sum(self, segments: list[Segment], tolerance: float, limit: int) -> set[Segment]:
         """Return the segments with the largest errors of the sum, so many that the rest is off by half the tolerance.
