@@ -191,7 +191,7 @@ def _read_edit(place: object = None, kind: object = None, **fields: Any) -> tupl
             fields["value"] = _read_value(fields["value"])
         return place, KINDS[kind](**fields)
     except TypeError as error:
-        raise ValueError(f"an edit that cannot be read: {error}") from error
+        raise ValueError(f"an edit cannot be read: {error}") from error
 
 
 def _to_plain(value: object) -> object:

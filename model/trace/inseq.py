@@ -73,7 +73,7 @@ class Attribution(Result):
         sides = [("source", self.source, self.source_scores), ("target", self.target, self.target_scores)]
         attributed = [(side, tokens, scores) for side, tokens, scores in sides if scores is not None]
         if any(scores.ndim != 2 for *_, scores in attributed):
-            raise ValueError("these scores are one for each number of an embedding: sum them first")
+            raise ValueError("these scores are of single embedding dimensions: sum them first")
         steps = np.concatenate([scores for *_, scores in attributed]).T if attributed else ()
         return {
             "side": [side for side, tokens, _ in attributed for _ in tokens],
@@ -94,13 +94,13 @@ def to_inseq(path: str | Path, trace: TranslationTrace, answers: Sequence[Why], 
     """
     steps = [answer.question.step for answer in answers]
     if not steps or steps != list(range(steps[0], steps[0] + len(steps))):
-        raise ValueError(f"an inseq file is of steps that follow one another, found {steps}")
+        raise ValueError(f"an inseq file needs consecutive steps, found {steps}")
     source, target = len(trace.source_ids), len(trace.target_ids)
     scores = np.full((source + target, len(steps)), np.nan, np.float32)
     for column, answer in enumerate(answers):
         values = answer.row(method).values
         if len(values) != source + answer.question.step + 1:
-            raise ValueError("an inseq file is of pieces: ask attribute(.., words=False) of this very trace")
+            raise ValueError("an inseq file needs answers of attribute(.., words=False) for this trace")
         scores[:source, column] = values[:source]
         scores[source : source + answer.question.step, column] = values[source + 1 :]  # the tokens before it
     span = slice(steps[0], steps[-1] + 1)

@@ -50,7 +50,7 @@ def from_plain(data: object) -> Interventions:
         try:
             values[name] = _READERS[name](value)
         except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"interventions: these are no {name}: {value!r:.200}") from error
+            raise ValueError(f"interventions: {name} cannot be read: {value!r:.200}") from error
     return Interventions(**values)
 
 
@@ -61,7 +61,7 @@ def from_request(data: object) -> Interventions:
     """
     interventions = from_plain(data)
     if interventions.patches or interventions.in_words:
-        raise ValueError('what interventions put in place of something are edits: "replace" at a place, with a value')
+        raise ValueError('patches cannot be requested: replacements of values are edits, of the kind "replace"')
     changes = (interventions.heads_off, interventions.cut_edges, interventions.zeroed_edges, interventions.edits)
     if (n := sum(map(len, changes))) > MAX_CHANGES:
         raise ValueError(f"interventions are at most {MAX_CHANGES:,} at once, found {n:,}")
@@ -98,7 +98,7 @@ def from_text(text: str) -> Interventions:
     try:
         return from_request(json.loads(text))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"changes to the model that are no JSON: {error}") from error
+        raise ValueError(f"interventions must be JSON: {error}") from error
 
 
 def _has_steering_vector(edit: object) -> bool:

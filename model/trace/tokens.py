@@ -75,7 +75,7 @@ def tokens_from_facts(pieces: Sequence[str], facts: Any) -> tuple[Token, ...]:
             for piece, letter, word in zip(pieces, facts["kinds"], facts["words"], strict=True)
         )
     except (TypeError, KeyError, ValueError) as error:
-        raise ValueError(f"these are no facts of {len(pieces)} tokens: {facts!r:.200}") from error
+        raise ValueError(f"facts of {len(pieces)} tokens cannot be read: {facts!r:.200}") from error
 
 
 def _kind_from_spelling(piece: str) -> TokenKind:
@@ -93,7 +93,7 @@ def check_ids(ids: Sequence[int], vocabulary: int) -> list[int]:
     try:
         numbers = [index(i) for i in numbers]
     except TypeError as error:
-        raise ValueError(f"token ids are whole numbers, found {numbers!r:.80}") from error
+        raise ValueError(f"token ids must be whole numbers, found {numbers!r:.80}") from error
     for i in numbers:
         if not 0 <= i < vocabulary:
             raise Refusal(

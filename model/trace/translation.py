@@ -148,7 +148,7 @@ class TranslationTrace:
         for kind in self.kinds:
             maps = self.maps(kind)
             if (maps.query_tokens, maps.key_tokens) != tokens_of(kind, self.source_tokens, self.decoder_inputs):
-                raise ValueError(f"the tokens of the {kind.value} maps are not the trace's own")
+                raise ValueError(f"the tokens of the {kind.value} maps differ from those of the trace")
 
     @property
     def identity(self) -> TraceIdentity:
@@ -242,7 +242,7 @@ class TranslationTrace:
 def check_trace(trace: object) -> TranslationTrace:
     """Return the trace unchanged. ValueError for any other type."""
     if not isinstance(trace, TranslationTrace):
-        raise ValueError(f"expected a trace, as of translate(), found {trace!r:.80}")
+        raise ValueError(f"expected a trace, as returned by translate(), found {trace!r:.80}")
     return trace
 
 

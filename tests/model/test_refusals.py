@@ -148,7 +148,7 @@ def test_ids_are_whole_numbers(tiny_translator, wrong):
         lambda: tiny_translator.log_probabilities([good], [wrong]),
         lambda: tiny_translator.trace(TEXT, target=wrong),
     ):
-        with pytest.raises(ValueError, match="token ids are whole numbers, found"):
+        with pytest.raises(ValueError, match="token ids must be whole numbers, found"):
             call()
 
 
@@ -180,7 +180,7 @@ def test_ids_outside_the_vocabulary_are_refused(tiny_translator, wrong):
         (lambda t: t.run(TEXT), "texts must be a list"),
         (lambda t: t.run([TEXT], names="encoder.final"), "names must be a list"),
         (lambda t: t.run([TEXT], names=[]), "there is no place to read"),
-        (lambda t: why.attribute(t, TEXT), "expected a trace, as of translate"),
+        (lambda t: why.attribute(t, TEXT), "expected a trace, as returned by translate"),
         (lambda t: why.attribute(t, t.translate(TEXT), methods="alti"), "methods must be a list"),
         (lambda t: why.attribute(t, t.translate(TEXT), baseline=(np.full(32, np.nan),) * 2), "must be finite"),
         (lambda t: why.patch(t, t.translate(TEXT), "Ein Hund.", grid="nowhere"), "Unknown place 'nowhere'"),

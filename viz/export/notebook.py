@@ -89,7 +89,7 @@ def compare(trace_a: TranslationTrace, trace_b: TranslationTrace, view: View | K
     ValueError if trace_b has no such head, or if both are the same trace.
     """
     if trace_a is trace_b:
-        raise ValueError(f"two translations are compared, and this is one twice: {trace_a.source_text!r:.80}")
+        raise ValueError(f"compare() needs two traces, found the same one twice: {trace_a.source_text!r:.80}")
     return Explorer((check_trace(trace_a), trace_b), explore(trace_b, view).view, side_by_side=True)
 
 

@@ -72,7 +72,7 @@ def _root_codec(name: str, most: int, power: int) -> Codec:
 def _quantise(values: np.ndarray, most: int, power: int) -> np.ndarray:
     """Convert values to codes. ValueError for numbers outside [0, 1]."""
     if values.size and not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):
-        raise ValueError(f"roots hold numbers from 0 to 1, found {values.min():g} to {values.max():g}")
+        raise ValueError(f"root codecs hold numbers from 0 to 1, found {values.min():g} to {values.max():g}")
     # In float64: float32 rounding would change codes where a root lies halfway between two.
     roots = np.sqrt(np.clip(values, 0.0, 1.0), dtype=np.float64)
     return np.rint((roots if power == 2 else np.sqrt(roots)) * float(most))

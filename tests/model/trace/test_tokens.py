@@ -81,7 +81,7 @@ def test_files_without_facts_infer_them_from_spelling(literal):
     [None, {}, {"kinds": "tt", "words": [0]}, {"kinds": "tx", "words": [0, 0]}, {"kinds": "tt", "words": ["a", 0]}],
 )
 def test_invalid_facts_are_refused(found):
-    with pytest.raises(ValueError, match="no facts of 2 tokens"):
+    with pytest.raises(ValueError, match="facts of 2 tokens cannot be read"):
         tokens_from_facts(("a", "b"), found)
 
 

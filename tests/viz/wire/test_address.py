@@ -78,8 +78,8 @@ def test_link_refuses_interventions_without_text(tiny_translator) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "no JSON"),
-        ("[" * 5000, "no JSON"),
+        ("{", "must be JSON"),
+        ("[" * 5000, "must be JSON"),
         ("[]", "an object of heads_off"),
         ('{"roof": 1}', "an object of heads_off"),
         ('{"heads_off": [["cross"]]}', "a kind, a layer and a number"),

@@ -151,9 +151,9 @@ def test_an_inseq_file_is_written_and_read(tiny_translator, trace, tmp_path):
         assert np.isnan(found.target_scores[read:, column]).all(), "not read yet"
     np.testing.assert_allclose(found.step_scores["probability"], np.exp(trace.log_probability[1:]), rtol=1e-6)
     assert list(found.to_frame().columns[:3]) == ["side", "token", f"1 {trace.target_tokens[1]}"]
-    with pytest.raises(ValueError, match="steps that follow one another"):
+    with pytest.raises(ValueError, match="consecutive steps"):
         why.to_inseq(path, trace, asked[::2], "alti")
-    with pytest.raises(ValueError, match="of pieces"):
+    with pytest.raises(ValueError, match="words=False"):
         why.to_inseq(path, trace, [why.attribute(tiny_translator, trace, step=STEP, methods=FEW)], "alti")
 
 
