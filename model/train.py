@@ -152,7 +152,7 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
                 )
                 bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
             state.start_window()
-        if recorded and history.due(state.update, config.max_updates, continued=recorded.continued):
+        if recorded and history.is_due(state.update, config.max_updates, is_continuation=recorded.is_continuation):
             trainer.synchronize()
             recorded.record(trainer.model, state.update)
             trainer.clock = time.perf_counter()
@@ -188,7 +188,7 @@ def is_exported_from(folder: Path, out: Path) -> bool:
 
 def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
     """Return the raw or averaged weights, the better ones of the last evaluation on dev: float32, on the CPU."""
-    model_config, config, tokenizer = start.read(folder)
+    model_config, config, tokenizer = start.read_run(folder)
     model = networks.build(model_config)
     state = TrainingState(model, torch.optim.Adam(model.parameters()), config.average_decay)
     state.load(folder / STATE)
@@ -216,17 +216,17 @@ def train(args: argparse.Namespace, device: torch.device, source: Source) -> Non
     if args.out:
         check_free(args.out / checkpoint.WEIGHTS, args.replace or (args.resume and is_exported_from(folder, args.out)))
     if args.resume:
-        start.check_continues(folder, source)
-        directions = start.read(folder, source.config)[1].directions
+        start.check_can_resume(folder, source)
+        directions = start.read_run(folder, source.config)[1].directions
     else:
         directions = args.directions or options.DIRECTIONS
     corpora = source.find(args, list(directions))
     if chief and args.resume:
-        start.go_on(args, source)
+        start.resume_run(args, source)
     elif chief:
-        start.begin(args, corpora, source)
+        start.start_run(args, corpora, source)
     processes.barrier()
-    model_config, config, tokenizer = start.read(folder, source.config)
+    model_config, config, tokenizer = start.read_run(folder, source.config)
     torch.manual_seed(config.seed + processes.rank())
     model = networks.build(model_config)
     if args.init and not args.resume:
@@ -243,7 +243,7 @@ def train(args: argparse.Namespace, device: torch.device, source: Source) -> Non
     if chief:
         parameters = sum(p.numel() for p in model.parameters())
         print(f"{parameters:,} parameters, {len(examples):,} pairs an epoch, {device}", file=sys.stderr)
-        history.keep_probes(args.probes, folder)
+        history.copy_probes(args.probes, folder)
         recorded = History.of_run(
             folder, tokenizer, update=trainer.state.update, init=args.init, before=args.updates_before
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 from attention_atlas.model.program import command_line, program
 from attention_atlas.model.training.sources.readers import (
     TATOEBA_FILES,
-    normalised,
+    comparison_key,
     read_lines,
     read_tatoeba,
     split_tatoeba,
@@ -41,12 +41,12 @@ def everyday(folder: Path, of: str, unlike: str) -> list[str]:
     """The English training sentences of Tatoeba's file for one language, each once, that neither stand in that for
     another nor in a dev or test part of either."""
     there, other = (split_tatoeba(read_tatoeba(folder / TATOEBA_FILES[code][0], code)) for code in (of, unlike))
-    known = {normalised(english) for part in other.values() for _, english in part.pairs}
-    known |= {normalised(english) for split in ("dev", "test") for _, english in there[split].pairs}
+    known = {comparison_key(english) for part in other.values() for _, english in part.pairs}
+    known |= {comparison_key(english) for split in ("dev", "test") for _, english in there[split].pairs}
     found = {}
     for _, english in there["train"].pairs:
-        if normalised(english) not in known:
-            found.setdefault(normalised(english), english)
+        if comparison_key(english) not in known:
+            found.setdefault(comparison_key(english), english)
     return list(found.values())
 
 

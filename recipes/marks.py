@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from attention_atlas.model.training.sources.readers import Corpus, normalised, read_lines
+from attention_atlas.model.training.sources.readers import Corpus, comparison_key, read_lines
 
 
 def mark(pair: Iterable[str]) -> str:
     """By what a pair is known whichever way round it stands: 16 hexadecimal digits."""
-    return hashlib.sha1("\n".join(sorted(map(normalised, pair))).encode()).hexdigest()[:16]
+    return hashlib.sha1("\n".join(sorted(map(comparison_key, pair))).encode()).hexdigest()[:16]
 
 
 def without(corpus: Corpus, marks: frozenset[str]) -> Corpus:

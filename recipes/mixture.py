@@ -14,8 +14,8 @@ from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training import mixture
 from attention_atlas.model.training.batches import Encoded, Examples
 from attention_atlas.model.training.config import TrainConfig
-from attention_atlas.model.training.mixture import Part, drawn_rows
-from attention_atlas.model.training.sources.readers import Corpus, normalised
+from attention_atlas.model.training.mixture import Part, draw_rows
+from attention_atlas.model.training.sources.readers import Corpus, comparison_key
 from recipes.composed.lexicon import Lexicon
 from recipes.composed.sentences import DIRECTIONS as COMPOSED
 from recipes.composed.sentences import Composer
@@ -66,7 +66,7 @@ class Mixture(mixture.Mixture):
         self.fillers = Fillers()
         self.frames = read_frames() if config.frame_pairs else ()
         self.lexicon = Lexicon() if config.composed_pairs else None
-        self.held_out = frozenset(normalised(side) for corpus in held_out for pair in corpus.pairs for side in pair)
+        self.held_out = frozenset(comparison_key(side) for corpus in held_out for pair in corpus.pairs for side in pair)
         self.substituters: dict[str, Substituter] = {}
         self.slots = [self._slots(part) for part in self.parts]
 
@@ -81,7 +81,7 @@ class Mixture(mixture.Mixture):
         random = self.random(number)
         rows, made = [], []
         for part, slots in zip(self.parts, self.slots):
-            for row in drawn_rows(part, random).tolist():
+            for row in draw_rows(part, random).tolist():
                 if found := self._substituted(part, slots, row, random) or self._hurried(part, row, random):
                     rows.append(len(self.examples) + len(made))
                     made.append(found)
@@ -133,4 +133,6 @@ class Mixture(mixture.Mixture):
         return self._allowed((hurried(source, random), target), part.direction)
 
     def _allowed(self, pair: tuple[str, str], direction: str) -> Encoded | None:
-        return None if any(normalised(side) in self.held_out for side in pair) else self.encoded(pair, direction)
+        return (
+            None if any(comparison_key(side) in self.held_out for side in pair) else self.encode_pair(pair, direction)
+        )

@@ -1,1 +1,1 @@
-"""What trains: corpora, batches, loss, state, validation."""
+"""Training: corpora and their mixture, batches, loss, the state of a run, validation; toy/ trains in the page."""

@@ -1,4 +1,4 @@
-"""The settings of a training run, checked when they are made."""
+"""The settings of a training run."""
 
 from __future__ import annotations
 
@@ -53,9 +53,12 @@ class TrainConfig:
                 raise ValueError(f"{name} must be above 0, found {getattr(self, name)!r}")
 
     def learning_rate_at(self, update: int) -> float:
-        """Learning rate of update number `update` (from 1): linear warm-up, then the inverse square root
-        (Vaswani et al. 2017, equation 3), times a linear decay to zero over the last `cooldown_updates`.
-        Before the cool-down it does not depend on max_updates, so a run may be prolonged."""
+        """Return the learning rate of an update, counted from 1.
+
+        Linear warm-up, then the inverse square root (Vaswani et al. 2017, equation 3), times a linear decay to zero
+        over the last `cooldown_updates`. Before the cool-down it does not depend on max_updates, so a run may be
+        extended.
+        """
         rate = self.learning_rate * min(update / self.warmup_updates, (self.warmup_updates / update) ** 0.5)
-        left = self.max_updates - update + 1
-        return rate * min(1.0, left / (self.cooldown_updates + 1))
+        remaining = self.max_updates - update + 1
+        return rate * min(1.0, remaining / (self.cooldown_updates + 1))

@@ -1,4 +1,4 @@
-"""Which corpora a program reads: its command-line options, their splits, and what is made of them."""
+"""The corpora of a training run: command-line options, reading without leaks, and training a tokenizer."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from attention_atlas.model.text.tokenizer import Tokenizer
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.sources.folder import read_folder
-from attention_atlas.model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, without_leaks
-from attention_atlas.model.training.sources.words import familiar
+from attention_atlas.model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, remove_leaks
+from attention_atlas.model.training.sources.words import keep_familiar
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say where corpora are."""
+    """Add the command-line options that name corpora."""
     parser.add_argument(
         "--data",
         type=Path,
@@ -64,56 +64,56 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def find(args: argparse.Namespace, wanted: list[str], *, added: Iterable[Corpus] = ()) -> list[Splits]:
-    """Return the corpora named by the options. added: others to train on. ValueError if there are none for a wanted
-    direction."""
-    directions = [parse_direction(d) for d in wanted]
-    found = _files(args) if args.pair else read_folder(args.data, directions)
+def find(args: argparse.Namespace, directions: list[str], *, added: Iterable[Corpus] = ()) -> list[Splits]:
+    """Return the corpora named by the options, without training pairs that share a side with a held-out pair.
+
+    added: further corpora to train on. Raises ValueError if a direction has no corpus.
+    """
+    nothing = Corpus("none", ("", ""), ())
+    if args.pair:
+        corpora = [
+            *(Splits(train, nothing, nothing) for train in _read_files(args.pair)),
+            *(Splits(nothing, dev, nothing) for dev in _read_files(args.dev_pair)),
+            *(Splits(nothing, nothing, test) for test in _read_files(args.test_pair)),
+        ]
+    else:
+        corpora = read_folder(args.data, [parse_direction(d) for d in directions])
     if not args.pair and (names := getattr(args, "corpora", None)):
-        found = [splits for splits in found if splits.train.name in names]
-    for direction in wanted:
-        if not any(splits.train.oriented(direction) for splits in found):
+        corpora = [splits for splits in corpora if splits.train.name in names]
+    for direction in directions:
+        if not any(splits.train.oriented(direction) for splits in corpora):
             where = "--pair" if args.pair else f"the folder {args.data}"
             raise ValueError(f"no corpus for the direction {direction} in {where}")
-    nothing = Corpus("none", ("", ""), ())
-    found += [Splits(corpus, nothing, nothing) for corpus in added]
+    corpora += [Splits(corpus, nothing, nothing) for corpus in added]
     for direction, source, target in args.synthetic:
-        found.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
-    held_out = [part for splits in found for part in (splits.dev, splits.test)]
-    clean = [Splits(without_leaks(s.train, held_out), s.dev, s.test) for s in familiar(found)]
-    for direction in wanted:
-        if not any(splits.train.oriented(direction) for splits in clean):
+        corpora.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
+    held_out = [part for splits in corpora for part in (splits.dev, splits.test)]
+    splits_without_leaks = [Splits(remove_leaks(s.train, held_out), s.dev, s.test) for s in keep_familiar(corpora)]
+    for direction in directions:
+        if not any(splits.train.oriented(direction) for splits in splits_without_leaks):
             raise ValueError(f"{direction}: every training pair shares a side with a held-out (dev or test) pair")
-    return clean
+    return splits_without_leaks
 
 
 def dev_pairs(root: Path, direction: str, limit: int | None = None) -> tuple[list[str], list[tuple[str, str]]]:
-    """The names and the pairs of the dev parts in a data folder, one pair of each corpus in turn, so that a limit takes
-    from all. ValueError if there are none for the direction."""
-    found = [s.dev for s in read_folder(root, [parse_direction(direction)]) if s.dev.oriented(direction)]
-    if not found:
+    """Return the names and the pairs of the dev parts in a data folder, one pair of each corpus in turn, so that a
+    limit takes pairs from all. Raises ValueError if the direction has none."""
+    corpora = [s.dev for s in read_folder(root, [parse_direction(direction)]) if s.dev.oriented(direction)]
+    if not corpora:
         raise ValueError(f"no development sentences for the direction {direction} in the folder {root}")
-    turns = zip_longest(*(corpus.oriented(direction) for corpus in found))
+    turns = zip_longest(*(corpus.oriented(direction) for corpus in corpora))
     pairs = [pair for turn in turns for pair in turn if pair is not None]
-    return [f"{corpus.name} dev" for corpus in found], pairs[:limit]
+    return [f"{corpus.name} dev" for corpus in corpora], pairs[:limit]
 
 
-def _files(args: argparse.Namespace) -> list[Splits]:
-    def corpora(rows: list) -> list[Corpus]:
-        return [read_aligned(source, target, parse_direction(direction)) for direction, source, target in rows]
-
-    nothing = Corpus("none", ("", ""), ())
-    return [
-        *(Splits(train, nothing, nothing) for train in corpora(args.pair)),
-        *(Splits(nothing, dev, nothing) for dev in corpora(args.dev_pair)),
-        *(Splits(nothing, nothing, test) for test in corpora(args.test_pair)),
-    ]
+def _read_files(rows: list) -> list[Corpus]:
+    return [read_aligned(source, target, parse_direction(direction)) for direction, source, target in rows]
 
 
-def train_tokenizer(found: list[Splits], *, vocabulary_size: int, algorithm: str, exact: bool = True) -> Tokenizer:
-    """A tokenizer for all languages of the corpora, learnt from their training parts alone."""
-    sentences = sorted({side for splits in found for pair in splits.train.pairs for side in pair})
-    languages = sorted({language for splits in found for language in splits.train.languages if language})
+def train_tokenizer(corpora: list[Splits], *, vocabulary_size: int, algorithm: str, exact: bool = True) -> Tokenizer:
+    """Train a tokenizer for all languages of the corpora on their training parts."""
+    sentences = sorted({side for splits in corpora for pair in splits.train.pairs for side in pair})
+    languages = sorted({language for splits in corpora for language in splits.train.languages if language})
     return Tokenizer.train(
         sentences, vocabulary_size=vocabulary_size, languages=languages, algorithm=algorithm, exact=exact
     )

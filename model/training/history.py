@@ -1,8 +1,8 @@
-"""What a model makes of a few fixed sentences while it trains: maps, states, translations and loss, in history.npz.
+"""Record a model's maps, states, translations and loss on a few fixed sentences (probes) while it trains.
 
-The first record is of the weights before the first update; then come updates 1, 2, 4 and so on, and at the end they
-are spread evenly, some twenty in all. A run that starts from a checkpoint with a history goes on counting from there,
-with five more records if its sentences are the same; else it begins a history of its own.
+The records are kept in history.npz: before the first update, after updates 1, 2, 4 and so on, then at even intervals,
+about twenty in all. A run that starts from a checkpoint with a history of the same probes continues that history with
+five more records; otherwise it starts a new one, whose updates are still counted from that history's last one.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from attention_atlas.model.trace.scores import Groups
 from attention_atlas.model.translator import Translator
 
 NAME, PROBES = "history.npz", "probes.json"  # in a run's folder
-MAX_PIECES = 10  # a side, without symbols: the maps of six such sentences at twenty updates stay within 1.5 MB
-LAST_DOUBLING, EVEN = 256, 10  # updates 0, 1, 2, 4 .. 256, then ten more up to the last
-MORE = 5  # of a run that goes on with another's records: so five runs stay within the page's slider and the 1.5 MB
-LEVELS = 255  # a weight of 1 in the maps
+MAX_PIECES = 10  # on each side, without symbols; keeps six probes at twenty updates within 1.5 MB
+LAST_DOUBLING, EVEN = 256, 10  # records after updates 0, 1, 2, 4 .. 256, then ten more up to the last
+CONTINUED = 5  # records of a run that continues a history; five such runs still fit the page's slider
+LEVELS = 255  # the stored value of a weight of 1
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Probe:
 
 
 def read_probes(path: Path, tokenizer: TextTokenizer) -> tuple[Probe, ...]:
-    """A JSON list of {"direction", "source", "reference"}. ValueError for another shape or a side of over 10 pieces."""
+    """Read a JSON list of {"direction", "source", "reference"}. Raises ValueError for another format, or for a side of
+    more than MAX_PIECES pieces."""
     values = read_json(path)
     try:
         probes = tuple(Probe(**value) for value in values)
@@ -65,23 +66,25 @@ def _has_symbols(tokenizer: TextTokenizer, direction: str) -> bool:
     return True
 
 
-def keep_probes(path: Path | None, run: Path) -> None:
-    """Copy a new run's probes into its folder, from where every later start reads them."""
+def copy_probes(path: Path | None, run: Path) -> None:
+    """Copy the probes into the folder of a new run, where resumed runs read them."""
     if path and not (run / PROBES).exists():
         replace_file(run / PROBES, lambda partial: partial.write_bytes(path.read_bytes()))
 
 
-def due(update: int, last: int, *, continued: bool = False) -> bool:
-    """Whether a run of `last` updates records after this one. continued: it goes on with another run's records."""
-    doubling, even = (0, MORE) if continued else (LAST_DOUBLING, EVEN)
+def is_due(update: int, last: int, *, is_continuation: bool = False) -> bool:
+    """Return whether a run of `last` updates records after this update. is_continuation: the run continues the history
+    of another run."""
+    doubling, even = (0, CONTINUED) if is_continuation else (LAST_DOUBLING, EVEN)
     if update <= doubling:
-        return not continued and update & (update - 1) == 0
+        return not is_continuation and update & (update - 1) == 0
     step = max(1, (last - doubling) // even)
     return update == last or ((update - doubling) % step == 0 and last - update >= step // 2)
 
 
 class History:
-    """The records of one run's probes, and their file. before: updates that lie behind the weights it starts from."""
+    """The records of one run, and their file. before: the number of updates that its initial weights were trained
+    for."""
 
     def __init__(self, path: Path, probes: tuple[Probe, ...], tokenizer: TextTokenizer, *, before: int = 0) -> None:
         self.path, self.probes, self.tokenizer, self.before = path, probes, tokenizer, before
@@ -92,8 +95,8 @@ class History:
     def of_run(
         cls, run: Path, tokenizer: TextTokenizer, *, update: int, init: Path | None, before: int
     ) -> History | None:
-        """A run's own history up to `update`; at its start the one of the checkpoint `init` that it goes on from, else
-        a new one. None if the run has no probes."""
+        """Load a run's history up to `update`. At the start of a run, continue the history of the checkpoint `init`, or
+        start a new one. Returns None if the run has no probes."""
         if not (run / PROBES).exists():
             return None
         history = cls(run / NAME, read_probes(run / PROBES, tokenizer), tokenizer, before=before)
@@ -107,16 +110,16 @@ class History:
         return history
 
     @property
-    def continued(self) -> bool:
-        """Whether the first record is of an earlier run."""
+    def is_continuation(self) -> bool:
+        """Whether the first record belongs to an earlier run."""
         return bool(self.records) and int(self.records[0]["updates"]) < self.before
 
     def has_probes_of(self, facts: dict) -> bool:
         return facts["probes"] == [vars(probe) for probe in self.probes]
 
     def load(self, path: Path, *, up_to: int | None = None) -> None:
-        """Take over a file's records, or those up to an update of this run: a killed run may have recorded more than
-        its state knows of. ValueError if the file is damaged or of other probes."""
+        """Load the records of a file, up to an update of this run: a killed run may have recorded later ones than its
+        saved state. Raises ValueError if the file is damaged or of other probes."""
         self.records, facts = _records(path)
         if not self.has_probes_of(facts):
             raise ValueError(f"{path} recorded other sentences than those of --probes")
@@ -125,15 +128,16 @@ class History:
             self.records = [r for r in self.records if r["updates"] <= self.before + up_to]
 
     def record(self, model: Transformer, update: int) -> None:
-        """Add, or replace, what the model makes of the probes after this run's `update`, and save."""
+        """Add or replace the record after this run's `update`, and save."""
         training = model.training
-        taken = {"updates": np.int64(self.before + update), **probed(model.eval(), self.probes, self.tokenizer)}
+        values = record_probes(model.eval(), self.probes, self.tokenizer)
+        record = {"updates": np.int64(self.before + update), **values}
         model.train(training)
-        self.records = [r for r in self.records if r["updates"] != taken["updates"]] + [taken]
+        self.records = [r for r in self.records if r["updates"] != record["updates"]] + [record]
         self.save()
 
     def save(self) -> None:
-        arrays = {  # NaN: an earlier version did not record it
+        arrays = {  # NaN if an earlier version did not record the value
             name: np.stack([r[name] if name in r else np.full_like(last, np.nan) for r in self.records])
             for name, last in self.records[-1].items()
         }
@@ -163,7 +167,7 @@ class History:
 
 
 def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """A file's arrays, [record, ...], and its facts. ValueError if it is damaged."""
+    """Return the arrays [record, ...] and the facts of a file. Raises ValueError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -179,8 +183,8 @@ def _records(path: Path) -> tuple[list[dict[str, np.ndarray]], dict]:
 
 
 def export(run: Path, out: Path, model: Transformer, tokenizer: TextTokenizer, digest: str) -> None:
-    """Write a finished run's history beside its checkpoint: the last record is of the exported weights, with their
-    digest."""
+    """Write the history of a finished run beside its checkpoint. The last record is replaced by one of the exported
+    weights, and their digest is added."""
     if not (run / NAME).is_file():
         return
     history = History(out / NAME, read_probes(run / PROBES, tokenizer), tokenizer)
@@ -190,13 +194,18 @@ def export(run: Path, out: Path, model: Transformer, tokenizer: TextTokenizer, d
 
 
 @torch.inference_mode()
-def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: TextTokenizer) -> dict[str, np.ndarray]:
-    """One record: loss float32 [probes], nats a target token, teacher-forced on the reference; translation str
-    [probes], greedy; maps_<kind>_<probe> uint8 [layers, heads, query, key], teacher-forced, with all symbols;
-    log_probability_<probe> float32 [target], of the reference's tokens and the end; of a Transformer
-    products_<side>_<probe> float32 [layers, word, word], inner products of each layer's centred states, means over a
-    word's pieces; entropy_<kind> (bits) and largest_<kind> float32 [layers, heads], means over the rows of all
-    probes."""
+def record_probes(model: Transformer, probes: tuple[Probe, ...], tokenizer: TextTokenizer) -> dict[str, np.ndarray]:
+    """Return one record, teacher-forced on the references except for the translations.
+
+    loss                       float32 [probes], nats per target token
+    translation                str [probes], greedy
+    maps_<kind>_<probe>        uint8 [layers, heads, query, key], with all symbols
+    log_probability_<probe>    float32 [target], of the reference's tokens and `</s>`
+    products_<side>_<probe>    float32 [layers, word, word], of a Transformer: inner products of each layer's centred
+                               states, averaged over the tokens of a word
+    entropy_<kind>             float32 [layers, heads], in bits, the mean over the rows of all probes
+    largest_<kind>             float32 [layers, heads], the largest weight of a row, as above
+    """
     device = next(model.parameters()).device
     losses, translations, maps, states = [], [], {}, {}
     rows: dict[AttentionKind, list[torch.Tensor]] = {}
@@ -207,12 +216,12 @@ def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: TextTokeniz
         source = torch.tensor([source_ids], device=device)
         inputs = torch.tensor([[tokenizer.begin_id, *target]], device=device)
         output = model(source, inputs, record=True)
-        wanted = torch.tensor([*target, tokenizer.end_id], device=device)
-        surprise = torch.nn.functional.cross_entropy(output.logits[0].float(), wanted, reduction="none").cpu()
+        expected = torch.tensor([*target, tokenizer.end_id], device=device)
+        surprise = torch.nn.functional.cross_entropy(output.logits[0].float(), expected, reduction="none").cpu()
         losses.append(surprise.mean().item())
         states[f"log_probability_{number}"] = -surprise.numpy()
         if isinstance(model, Transformer):
-            sides = tokenizer.source_tokens(source_ids, probe.source), tokenizer.tokens(wanted.tolist())
+            sides = tokenizer.source_tokens(source_ids, probe.source), tokenizer.tokens(expected.tolist())
             for side, tokens in zip((Side.ENCODER, Side.DECODER), sides):
                 after = [record.after[0] for record in output.layers(side)]
                 states[f"products_{side.value}_{number}"] = _products(after, content_words(tokens))
@@ -236,6 +245,6 @@ def probed(model: Transformer, probes: tuple[Probe, ...], tokenizer: TextTokeniz
 
 
 def _products(layers: Sequence[torch.Tensor], words: Groups) -> np.ndarray:
-    pooled = torch.stack([torch.stack([one[list(word)].double().mean(0) for word in words]) for one in layers])
+    pooled = torch.stack([torch.stack([states[list(word)].double().mean(0) for word in words]) for states in layers])
     centred = pooled - pooled.mean(1, keepdim=True)
     return (centred @ centred.transpose(1, 2)).float().cpu().numpy()

@@ -1,4 +1,4 @@
-"""How a checkpoint learned: the file that model/training/history.py records, and the log of its run, as arrays."""
+"""Read how a checkpoint learned: its history.npz (see history.py) and the log of its run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from attention_atlas.model.trace.tokens import Token, tokens_from_spelling
 from attention_atlas.model.training.history import NAME, read_arrays
 
 LOG = "metrics.jsonl"
-NEAR = 0.05  # bits: maps that are this close to each other are called the same
+NEAR = 0.05  # bits; maps within this distance count as equal
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """updates int [records]; loss float [records, probes], nats a token; probes as {"direction", "source",
-    "reference"}; the rest is asked for by record, kind and probe."""
+    """The history of a checkpoint.
+
+    updates       int [records]
+    loss          float [records, probes], nats per token
+    translations  str [records, probes]
+    probes        as {"direction", "source", "reference"}
+    tokens        of each probe, as {"source", "target"}
+    arrays        the arrays of the file
+    """
 
     updates: np.ndarray
     loss: np.ndarray
@@ -33,32 +40,33 @@ class Learned:
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
-        """Those that were recorded."""
+        """The recorded kinds of attention."""
         return tuple(kind for kind in AttentionKind if f"maps_{kind.value}_0" in self.arrays)
 
     def maps(self, kind: AttentionKind, probe: int) -> np.ndarray:
-        """float32 [records, layers, heads, query, key]; rows sum to 1 as far as 8 bits a weight allow."""
+        """Return the maps of a probe, float32 [records, layers, heads, query, key]. Rows sum to 1 up to rounding to 8
+        bits."""
         return self.arrays[f"maps_{kind.value}_{probe}"].astype(np.float32) / self.levels
 
     def sentences(self, probe: int) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-        """The tokens of a source and of its reference, y1 .. yT: pieces with the symbols around them."""
+        """Return the tokens of a source and of its reference y1 .. yT, with symbols."""
         _, target = parse_direction(self.probes[probe]["direction"])
-        found = self.tokens[probe]
-        return tokens_from_spelling((f"<2{target}>", *found["source"], "</s>")), tokens_from_spelling(
-            (*found["target"], "</s>")
-        )
+        pieces = self.tokens[probe]
+        source = tokens_from_spelling((f"<2{target}>", *pieces["source"], "</s>"))
+        return source, tokens_from_spelling((*pieces["target"], "</s>"))
 
     def log_probability(self, probe: int) -> np.ndarray | None:
-        """Natural, of each of the reference's tokens: float [records, target]; None where it was not recorded. NaN in
-        records from before it was."""
+        """Return the natural log-probability of each token of the reference, float [records, target]. None if it was
+        not recorded; NaN in records of versions that did not record it."""
         return self.arrays.get(f"log_probability_{probe}")
 
     def products(self, side: Side, probe: int) -> np.ndarray | None:
-        """Of each layer's states between words, float [records, layers, word, word]; None and NaN as above."""
+        """Return the inner products of each layer's states between words, float [records, layers, word, word]; None and
+        NaN as in log_probability()."""
         return self.arrays.get(f"products_{side.value}_{probe}")
 
     def sides(self, kind: AttentionKind, probe: int) -> tuple[Sequence[str], Sequence[str]]:
-        """The tokens of a map's rows and columns: pieces with the symbols around them."""
+        """Return the tokens of the rows and columns of a map, with symbols."""
         source, target = self.sentences(probe)
         read = ("<s>", *target[:-1])
         return (
@@ -67,23 +75,23 @@ class Learned:
         )
 
     def distances(self, kind: AttentionKind, layer: int, head: int) -> np.ndarray:
-        """How far a head's maps are from its last ones: float [records], the mean Jensen-Shannon divergence in bits
-        over all rows of all probes (Lin 1991)."""
-        found = []
+        """Return the distance of a head's maps from its last ones, float [records]: the mean Jensen-Shannon divergence
+        in bits over all rows of all probes (Lin 1991)."""
+        rows = []
         for probe in range(len(self.probes)):
             maps = self.maps(kind, probe)[:, layer, head].astype(np.float64)  # [records, query, key]
             maps /= maps.sum(-1, keepdims=True)
-            found.append(_divergence(maps, maps[-1:]))
-        return np.concatenate(found, axis=1).mean(1)
+            rows.append(_divergence(maps, maps[-1:]))
+        return np.concatenate(rows, axis=1).mean(1)
 
     def settled(self, kind: AttentionKind, layer: int, head: int) -> int:
-        """The first record from which on the head's maps stay within NEAR of its last ones."""
+        """Return the first record from which the head's maps stay within NEAR of its last ones."""
         far = np.flatnonzero(self.distances(kind, layer, head) > NEAR)
         return int(far[-1]) + 1 if len(far) else 0
 
 
 def _divergence(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Jensen-Shannon divergence of rows in bits: [.., query, key] twice -> [.., query]."""
+    """Return the Jensen-Shannon divergence of the rows of two maps [.., query, key], in bits: [.., query]."""
     middle = (a + b) / 2
 
     def against(p: np.ndarray) -> np.ndarray:
@@ -94,7 +102,7 @@ def _divergence(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def read(folder: Path) -> Learned:
-    """The history of a checkpoint folder. ValueError, naming the file, if it is damaged."""
+    """Read the history of a checkpoint folder. Raises ValueError if the file is damaged."""
     path = folder / NAME
     arrays, facts = read_arrays(path)
     try:
@@ -112,13 +120,13 @@ def read(folder: Path) -> Learned:
 
 
 def curve(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Updates and the training loss a token, label smoothing included, of the run that made the checkpoint; both float
-    [lines]. ValueError, naming the file, if it is damaged."""
+    """Read the updates and the training loss per token (with label smoothing) from the log of the run; both float
+    [lines]. Raises ValueError if the file is damaged."""
     path = folder / LOG
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         rows = [(line["update"], line["loss"]) for line in lines if "loss" in line]
     except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a training log: {error}") from error
-    found = np.array(rows, float).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+    values = np.array(rows, float).reshape(-1, 2)
+    return values[:, 0], values[:, 1]

@@ -1,4 +1,4 @@
-"""What an epoch sees of the corpora."""
+"""Draw the training examples of each epoch from the corpora."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attention_atlas.model.training.sources.readers import Corpus
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One corpus in one direction. pairs[i] is example number first + i."""
+    """A corpus in one direction, seen `times` times in an epoch. pairs[i] is example number first + i."""
 
     direction: str
     pairs: list[tuple[str, str]]
@@ -26,10 +26,10 @@ class Part:
 
 
 class Mixture:
-    """Draws the examples of an epoch: a function of the config's seed and the epoch's number alone.
+    """Draws the examples of an epoch, determined by the seed of the config and the number of the epoch.
 
-    A corpus that is seen 2.4 times an epoch is there twice, and 0.4 of it, drawn by chance, once more. held_out: the
-    dev and test parts; pairs that share a side with them have left the corpora already.
+    A corpus that is seen 2.4 times in an epoch is included twice, and a random 40 % of it once more. held_out: the dev
+    and test parts, for subclasses that make examples; the corpora themselves contain no leaks.
     """
 
     def __init__(
@@ -49,33 +49,33 @@ class Mixture:
             for corpus in corpora:
                 times = dict(config.repeats).get(corpus.name, 1)
                 pairs = corpus.oriented(direction) if times else []
-                short = [(pair, ids) for pair in pairs if (ids := self.encoded(pair, direction))]
+                short = [(pair, ids) for pair in pairs if (ids := self.encode_pair(pair, direction))]
                 if short:
                     self.parts.append(Part(direction, [p for p, _ in short], len(encoded), times, corpus.one_way))
                     encoded += [ids for _, ids in short]
         self.examples = Examples.of(encoded)
 
     def __len__(self) -> int:
-        """About as many pairs as an epoch has."""
+        """The approximate number of pairs in an epoch."""
         return round(sum(part.times * len(part.pairs) for part in self.parts))
 
     def epoch(self, number: int) -> Examples:
-        """Return the examples of an epoch, from 0."""
+        """Return the examples of an epoch, counted from 0."""
         random = self.random(number)
-        rows = [part.first + drawn_rows(part, random) for part in self.parts]
+        rows = [part.first + draw_rows(part, random) for part in self.parts]
         return self.examples.take(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
 
     def random(self, number: int) -> np.random.Generator:
-        """Return an epoch's generator of random numbers."""
+        """Return the random generator of an epoch."""
         return np.random.default_rng((self.config.seed, number, len(self.parts)))
 
-    def encoded(self, pair: tuple[str, str], direction: str) -> Encoded | None:
+    def encode_pair(self, pair: tuple[str, str], direction: str) -> Encoded | None:
         """Return a pair's token ids; None if a side is empty or too long."""
         return encode(pair, self.tokenizer, parse_direction(direction), max_length=self.max_length)
 
 
-def drawn_rows(part: Part, random: np.random.Generator) -> np.ndarray:
-    """Return each row int(times) times, and of the rest of `times` as large a share of the rows, by chance."""
+def draw_rows(part: Part, random: np.random.Generator) -> np.ndarray:
+    """Return each row int(times) times, and a random share of the rows once more for the fraction of `times`."""
     count, whole = len(part.pairs), int(part.times)
-    more = random.permutation(count)[: round((part.times - whole) * count)]
-    return np.concatenate([np.tile(np.arange(count), whole), more]).astype(np.int64)
+    sample = random.permutation(count)[: round((part.times - whole) * count)]
+    return np.concatenate([np.tile(np.arange(count), whole), sample]).astype(np.int64)

@@ -41,10 +41,10 @@ ON_RESUME = ("max_updates", "cooldown_updates", "evaluate_every")
 
 
 def parse(argv: list[str] | None, description: str, source: Source = CORPORA) -> argparse.Namespace:
-    """The program's arguments; repeats as (corpus, times)."""
+    """Parse the arguments of the program; args.repeat is a list of (corpus, times)."""
     parser = command_line(source.program, description)
     add = parser.add_argument
-    # Under torchrun --run-dir alone: torchrun would take --run for the beginning of an option of its own.
+    # Under torchrun, only --run-dir works: torchrun takes --run as an abbreviation of its own options.
     add(
         "--run-dir",
         "--run",
@@ -101,22 +101,22 @@ def parse(argv: list[str] | None, description: str, source: Source = CORPORA) ->
 
 
 def option(name: str) -> str:
-    """What sets a field of a config."""
+    """Return the command-line option that sets a field of a config."""
     flags = {"norm_first": "post-norm", "attention": "no-attention"}
     return "--" + flags.get(name, name).replace("_", "-")
 
 
 def given(args: argparse.Namespace, names: Iterable[str]) -> dict:
-    """The options that the command line names."""
+    """Return those of the options that the command line sets."""
     return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
 
 def sizes(args: argparse.Namespace) -> dict:
-    """What the command line says of the network, by the fields of its config."""
+    """Return the network's settings on the command line, by the fields of its config."""
     flags = {"norm_first": args.post_norm, "attention": args.no_attention}
     return given(args, ("vocabulary_size", *MODEL)) | {name: False for name, is_given in flags.items() if is_given}
 
 
 def changed(args: argparse.Namespace, source: Source) -> dict:
-    """The settings that --resume may change, where they are given."""
+    """Return the settings on the command line that --resume may change."""
     return given(args, (*ON_RESUME, *source.added)) | ({"repeats": tuple(args.repeat)} if args.repeat else {})

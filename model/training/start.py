@@ -1,4 +1,4 @@
-"""What a run is started with: the settings and the tokenizer in its folder. A run that goes on keeps them."""
+"""Start or resume a training run: the settings and the tokenizer in its folder."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from attention_atlas.model.text.tokenizer import Tokenizer
 from attention_atlas.model.training import corpora, options
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.source import Source
+from attention_atlas.model.training.sources.readers import Splits
 
-COOLDOWN_SHARE = 5  # of a short run, the last fifth at most is its cooldown, unless the command line says otherwise
+COOLDOWN_SHARE = 5  # the default cool-down of a short run is its last fifth
 SETTINGS, STATE = "settings.json", "state.safetensors"
-MIXED = ("substitution", "frame_pairs", "composed_pairs", "noise")  # settings of recipes/mixture.py
-SAYINGS = "sayings"  # a corpus of recipes/
+RECIPE_SETTINGS = ("substitution", "frame_pairs", "composed_pairs", "noise")  # of recipes/mixture.py
+SAYINGS = "sayings"  # the name of a corpus in recipes/
 
 
-def read(
+def read_run(
     folder: Path, config: type[TrainConfig] = TrainConfig
 ) -> tuple[ModelConfig | RecurrentConfig, TrainConfig, TextTokenizer]:
-    """What a run was started with; settings of MIXED are left out where config does not have them. ValueError if the
-    folder holds no run."""
+    """Read the settings and the tokenizer of a run. RECIPE_SETTINGS are dropped if config does not have them. Raises
+    ValueError if the folder holds no run."""
     if not (folder / SETTINGS).is_file():
         raise ValueError(f"{folder / SETTINGS} is missing: no run to continue there")
     settings = checkpoint.read_json(folder / SETTINGS)
@@ -35,37 +36,40 @@ def read(
         shape = networks.named(settings.get("network", networks.DEFAULT)).config
         return (
             from_json(shape, settings["model"]),
-            from_json(config, {name: v for name, v in settings["train"].items() if name in known or name not in MIXED}),
+            from_json(
+                config,
+                {name: v for name, v in settings["train"].items() if name in known or name not in RECIPE_SETTINGS},
+            ),
             checkpoint.read_tokenizer(folder, settings.get("tokenizer")),
         )
     except (KeyError, TypeError, OSError, ValueError) as error:
         raise ValueError(f"{folder} holds no run that can be continued: {error}") from error
 
 
-def check_continues(folder: Path, source: Source) -> None:
-    """ValueError if the run in the folder trains on more than the source has."""
-    read(folder, source.config)
+def check_can_resume(folder: Path, source: Source) -> None:
+    """Raise ValueError if the run in the folder also trains on data that the source lacks."""
+    read_run(folder, source.config)
     settings = checkpoint.read_json(folder / SETTINGS)["train"]
-    lacking = [name for name in MIXED if settings.get(name) and name not in source.added]
-    lacking += [SAYINGS] if not source.added and SAYINGS in dict(settings.get("repeats", ())) else []
-    if lacking:
+    missing = [name for name in RECIPE_SETTINGS if settings.get(name) and name not in source.added]
+    missing += [SAYINGS] if not source.added and SAYINGS in dict(settings.get("repeats", ())) else []
+    if missing:
         raise ValueError(
-            f"the run in {folder} also trains on made sentences ({', '.join(lacking)}): "
+            f"the run in {folder} also trains on made sentences ({', '.join(missing)}): "
             f"python -m recipes.train --run-dir {folder} --resume continues it, in a checkout of the repository"
         )
 
 
-def begin(args: argparse.Namespace, found: list[corpora.Splits], source: Source) -> None:
-    """Write what a new run is started with. ValueError if there is a run already, or for a size that its network does
-    not have or its tokenizer or weights contradict."""
+def start_run(args: argparse.Namespace, splits: list[Splits], source: Source) -> None:
+    """Write the settings and the tokenizer of a new run. Raises ValueError if there is a run already, or for a size
+    that its network does not have or that contradicts its tokenizer or weights."""
     if (args.run / STATE).exists():
         raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
     settings = options.given(args, (*options.TRAIN, *source.added))
     if "cooldown_updates" not in settings and "max_updates" in settings:
-        fitting = settings["max_updates"] // COOLDOWN_SHARE
-        if fitting < source.config.cooldown_updates:
-            settings["cooldown_updates"] = fitting
-            print(f"the learning rate falls over the last {fitting} updates (--cooldown-updates names another number)")
+        cooldown = settings["max_updates"] // COOLDOWN_SHARE
+        if cooldown < source.config.cooldown_updates:
+            settings["cooldown_updates"] = cooldown
+            print(f"the learning rate falls over the last {cooldown} updates (--cooldown-updates names another number)")
     config = source.config(
         **settings,
         directions=tuple(args.directions or options.DIRECTIONS),
@@ -80,20 +84,20 @@ def begin(args: argparse.Namespace, found: list[corpora.Splits], source: Source)
         shape = replace(shape, dropout=sizes.pop("dropout", type(shape).dropout))
         _check_family(args, shape, f"the checkpoint {args.init}")
     else:
-        tokenizer = Tokenizer.load(args.tokenizer) if args.tokenizer else _new_tokenizer(args, found, source)
+        tokenizer = Tokenizer.load(args.tokenizer) if args.tokenizer else _train_tokenizer(args, splits, source)
         family = networks.named(args.family or networks.DEFAULT).config
-        named = {field.name for field in fields(family)} - {"vocabulary_size"}
-        taken = {name: value for name, value in sizes.items() if name in named}
-        shape = family(vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id, **taken)
+        fields_of_family = {field.name for field in fields(family)} - {"vocabulary_size"}
+        sizes_of_family = {name: value for name, value in sizes.items() if name in fields_of_family}
+        shape = family(vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id, **sizes_of_family)
     _check_same(sizes, shape, f"the checkpoint {args.init}" if args.init else "the network or its tokenizer")
     args.run.mkdir(parents=True, exist_ok=True)
     _write(args.run, shape, config, tokenizer)
 
 
-def go_on(args: argparse.Namespace, source: Source) -> None:
-    """Write what --resume may change. ValueError for any other option that contradicts what the run was started with:
-    the command that started it may be given again."""
-    shape, config, tokenizer = read(args.run, source.config)
+def resume_run(args: argparse.Namespace, source: Source) -> None:
+    """Write the settings that --resume may change. Raises ValueError for any other option that contradicts the run, so
+    that the command that started it may be repeated."""
+    shape, config, tokenizer = read_run(args.run, source.config)
     whose = f"the run in {args.run}"
     _check_family(args, shape, whose)
     _check_same(options.sizes(args), shape, whose)
@@ -106,10 +110,10 @@ def go_on(args: argparse.Namespace, source: Source) -> None:
     _write(args.run, shape, replace(config, **options.changed(args, source)), tokenizer)
 
 
-def _new_tokenizer(args: argparse.Namespace, found: list[corpora.Splits], source: Source) -> Tokenizer:
+def _train_tokenizer(args: argparse.Namespace, splits: list[Splits], source: Source) -> Tokenizer:
     size = args.vocabulary_size or options.VOCABULARY_SIZE
     tokenizer = corpora.train_tokenizer(
-        source.find(args, args.tokenizer_directions) if args.tokenizer_directions else found,
+        source.find(args, args.tokenizer_directions) if args.tokenizer_directions else splits,
         vocabulary_size=size,
         algorithm=args.tokenizer_algorithm,
         exact=args.vocabulary_size is not None,
@@ -124,13 +128,13 @@ def _check_family(args: argparse.Namespace, shape: object, whose: str) -> None:
         raise ValueError(f"--family {args.family}: {whose} is of another")
 
 
-def _check_same(given: dict, kept: object, whose: str) -> None:
-    """ValueError for a setting that was given and is another one there."""
-    for name, value in given.items():
-        if not hasattr(kept, name):
+def _check_same(settings: dict, saved: object, whose: str) -> None:
+    """Raise ValueError if a setting differs from the saved one."""
+    for name, value in settings.items():
+        if not hasattr(saved, name):
             raise ValueError(f"{options.option(name)}: {whose} has no {name}")
-        if getattr(kept, name) != value:
-            raise ValueError(f"{options.option(name)} asks for {value!r}, but {whose} has {getattr(kept, name)!r}")
+        if getattr(saved, name) != value:
+            raise ValueError(f"{options.option(name)} asks for {value!r}, but {whose} has {getattr(saved, name)!r}")
 
 
 def _write(folder: Path, shape: ModelConfig | RecurrentConfig, config: TrainConfig, tokenizer: TextTokenizer) -> None:

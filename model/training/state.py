@@ -1,4 +1,4 @@
-"""All that changes while a model trains, its one file on disk, and the log beside it."""
+"""The state of a training run in one file, and its log."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from attention_atlas.model.nets.transformer import Transformer
 
 
 class TrainingState:
-    """Weights, their moving average, the optimiser's moments, the place in the data and the random generators.
+    """The weights, their moving average, the optimiser's moments, the position in the data and the random states.
 
-    The file is one safetensors, renamed into place: a kill at any moment leaves the last state or the new one.
+    It is saved atomically in one safetensors file, so a killed process leaves the last state or the new one.
     """
 
     def __init__(self, model: Transformer, optimizer: torch.optim.Adam, average_decay: float) -> None:
@@ -29,20 +29,21 @@ class TrainingState:
         self.average = [p.detach().clone() for p in model.parameters()] if average_decay else []
 
     def start_window(self) -> None:
-        """Begin anew what the next line of the log sums up: loss, target tokens and seconds of training."""
+        """Reset the sums for the next line of the log: loss, target tokens and seconds of training."""
         self.loss_sum.zero_()
         self.tokens, self.seconds = 0, 0.0
 
     @torch.no_grad()
     def update_average(self) -> None:
-        """Move the average towards the weights. Early on it moves faster, so that it forgets the random start."""
+        """Move the average towards the weights, faster in the first updates so that the initial weights are
+        forgotten."""
         if self.average:
             decay = min(self.average_decay, (1 + self.update) / (10 + self.update))
             torch._foreach_lerp_(self.average, list(self.model.parameters()), 1.0 - decay)
 
     @torch.no_grad()
     def use_average(self) -> None:
-        """Put the averaged weights into the model."""
+        """Copy the averaged weights into the model."""
         for parameter, average in zip(self.model.parameters(), self.average):
             parameter.copy_(average)
 
@@ -65,7 +66,7 @@ class TrainingState:
         tensors["random.cpu"] = torch.get_rng_state()
         if (kind := self.loss_sum.device.type) != "cpu":
             tensors[f"random.{kind}"] = torch.get_device_module(kind).get_rng_state()
-        place = json.dumps(
+        position = json.dumps(
             {
                 "update": self.update,
                 "epoch": self.epoch,
@@ -76,20 +77,20 @@ class TrainingState:
             }
         )
         tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        replace_file(path, lambda partial: save_file(tensors, partial, metadata={"place": place}))
+        replace_file(path, lambda partial: save_file(tensors, partial, metadata={"place": position}))
 
     @torch.no_grad()
     def load(self, path: Path) -> None:
-        """ValueError if the file is missing, damaged or of another model."""
+        """Load a saved state. Raises ValueError if the file is missing, damaged or of another model."""
         try:
             with safe_open(path, framework="pt") as file:
-                place = json.loads(file.metadata()["place"])
+                position = json.loads(file.metadata()["place"])
                 self._load_tensors(file)
         except (SafetensorError, OSError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path} is not the state of this run: {error}") from error
-        self.update, self.epoch, self.batch = place["update"], place["epoch"], place["batch"]
-        self.loss_sum.fill_(place.get("loss_sum", 0.0))
-        self.tokens, self.seconds = place.get("tokens", 0), place.get("seconds", 0.0)
+        self.update, self.epoch, self.batch = position["update"], position["epoch"], position["batch"]
+        self.loss_sum.fill_(position.get("loss_sum", 0.0))
+        self.tokens, self.seconds = position.get("tokens", 0), position.get("seconds", 0.0)
 
     def _load_tensors(self, file) -> None:
         for i, (name, parameter) in enumerate(self.model.named_parameters()):
@@ -107,13 +108,13 @@ class TrainingState:
 
 
 class Log:
-    """metrics.jsonl. Opened at an update, it forgets what a killed run wrote beyond it."""
+    """The log metrics.jsonl. Opened at an update, it drops later lines, which a killed run may have left."""
 
     def __init__(self, path: Path, update: int) -> None:
         self.path = path
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        kept = [line for line in lines if _update_of(line) <= update]
-        replace_file(path, lambda partial: partial.write_text("".join(f"{k}\n" for k in kept)))
+        earlier = [f"{line}\n" for line in lines if _update_of(line) <= update]
+        replace_file(path, lambda partial: partial.write_text("".join(earlier)))
 
     def write(self, **values: object) -> None:
         with open(self.path, "a", encoding="utf-8") as file:
@@ -124,4 +125,4 @@ def _update_of(line: str) -> float:
     try:
         return json.loads(line)["update"]
     except (json.JSONDecodeError, KeyError, TypeError):
-        return float("inf")  # half a line, written as the run was killed
+        return float("inf")  # an incomplete line of a killed run

@@ -1,4 +1,4 @@
-"""Dev-set loss, BLEU and chrF while a model trains."""
+"""Validation during training: loss, BLEU and chrF on the dev corpora."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from attention_atlas.model.translator import Translator
 def validate(
     model: Transformer, state: TrainingState, tokenizer: TextTokenizer, dev: list, config: TrainConfig
 ) -> dict:
-    """Scores of the weights and of their moving average on the dev corpora.
+    """Score the weights and their moving average on the dev corpora.
 
-    dev: (direction, corpus) pairs. Returns {"weights": .., "average": .., "averaged_is_better": bool}; each holds a
-    loss a token (natural log, no smoothing) and, for each direction and corpus, greedy BLEU and chrF on the first
-    `dev_sentences`. The average is better if its mean BLEU is.
+    dev: (direction, corpus) pairs. Returns {"weights": .., "average": .., "averaged_is_better": bool}. Each entry holds
+    the loss per token (natural log, no smoothing) and, for each direction and corpus, greedy BLEU and chrF on the first
+    `dev_sentences`. The average is better if its mean BLEU is higher.
     """
     model.eval()
     scores = {"weights": _scores(model, tokenizer, dev, config)}
@@ -37,7 +37,7 @@ def validate(
 
 
 def _scores(model: Transformer, tokenizer: TextTokenizer, dev: list, config: TrainConfig) -> dict:
-    import sacrebleu  # of the extra "train"
+    import sacrebleu  # optional: installed with the extra "train"
 
     device = next(model.parameters()).device
     result: dict = {}
@@ -66,7 +66,7 @@ def _scores(model: Transformer, tokenizer: TextTokenizer, dev: list, config: Tra
 def summed_loss(
     model: Transformer, examples: Examples, tokenizer: TextTokenizer, tokens_per_batch: int
 ) -> tuple[float, int]:
-    """Cross-entropy summed over all target tokens (natural log, no smoothing), and their number."""
+    """Return the cross-entropy summed over all target tokens (natural log, no smoothing), and their number."""
     total, tokens = 0.0, 0
     for rows in plan_batches(examples, tokens_per_batch, seed=0, epoch=0):
         batch = make_batch(examples, rows, tokenizer).to(next(model.parameters()).device)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from attention_atlas.model.training import options
-from attention_atlas.model.training.history import due
+from attention_atlas.model.training.history import is_due
 from attention_atlas.viz.panels.train.learned import MOST
 from recipes import checkpoints, collect, judge
 from recipes.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order, read_recipe
@@ -52,7 +52,7 @@ def test_what_the_recipes_record_is_within_the_sliders_reach(name):
         before = settings.get("init")
         continued = before is not None and stages[before].get("probes") == settings["probes"]
         last = settings["max_updates"]
-        own = sum(due(update, last, continued=continued) for update in range(last + 1))
+        own = sum(is_due(update, last, is_continuation=continued) for update in range(last + 1))
         return own + (records(before) if continued else 0)
 
     assert 30 < records(f"{name}/own") <= MOST

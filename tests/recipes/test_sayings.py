@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from attention_atlas.model.training import options
-from attention_atlas.model.training.sources.readers import Corpus, normalised
+from attention_atlas.model.training.sources.readers import Corpus, comparison_key
 from recipes.everyday import DIRECTIONS, read_everyday
 from recipes.sayings import read_sayings
 from recipes.train import MIXED
@@ -52,8 +52,8 @@ def words_in(texts: list[list[str]], known: list[list[str]]) -> csr_array:
 
 @pytest.mark.long
 def test_none_is_nearly_a_sentence_of_the_visitors_test(corpora):
-    tested = [normalised(s.source).split() for direction in DIRECTIONS for s in read_everyday(direction)]
-    sides = {normalised(side) for corpus in corpora for pair in corpus.pairs for side in pair}
+    tested = [comparison_key(s.source).split() for direction in DIRECTIONS for s in read_everyday(direction)]
+    sides = {comparison_key(side) for corpus in corpora for pair in corpus.pairs for side in pair}
     sayings = [side.split() for side in sorted(sides)]
     shared = (words_in(sayings, tested) @ words_in(tested, tested).T).toarray()
     lengths = np.add.outer([len(words) for words in sayings], [len(words) for words in tested])

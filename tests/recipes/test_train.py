@@ -23,7 +23,7 @@ def run(tmp_path):
 
 
 def test_its_settings_are_those_that_the_package_knows_by_name():
-    assert MIXED.added == start.MIXED
+    assert MIXED.added == start.RECIPE_SETTINGS
     args = options.parse(["--run-dir", "run", "--noise", "0.5"], "", MIXED)
     assert args.noise == 0.5
     with pytest.raises(SystemExit):
@@ -61,8 +61,8 @@ def test_an_older_run_without_made_sentences_goes_on_with_the_package(corpus, ru
     train.main(["--run-dir", str(run), *corpus, *SMALL, *SHORT])
     path = run / "settings.json"
     settings = json.loads(path.read_text())
-    assert not set(start.MIXED) & set(settings["train"])
-    settings["train"] |= {**dict.fromkeys(start.MIXED, 0), "repeats": repeats}
+    assert not set(start.RECIPE_SETTINGS) & set(settings["train"])
+    settings["train"] |= {**dict.fromkeys(start.RECIPE_SETTINGS, 0), "repeats": repeats}
     path.write_text(json.dumps(settings))
     longer = ["--run-dir", str(run), *corpus, "--resume", "--max-updates", "5", "--device", "cpu"]
     if repeats:

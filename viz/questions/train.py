@@ -174,7 +174,7 @@ def switch_effects() -> dict[str, list[dict]]:
 def _sentence(update: int, default: measure.Interval, changed: measure.Interval) -> Words:
     numbers = {name: f"{value:.3g}" for name, value in zip(("low", "high", "from_", "to"), (*changed, *default))}
     numbers["n"] = update
-    if not measure.apart(default, changed):
+    if not measure.is_reliable(default, changed):
         return say(
             "After {n} updates: loss {low} to {high}, the default's {from_} to {to}: no reliable difference", **numbers
         )

@@ -1,9 +1,8 @@
-"""How long an update takes by the length of sentences: python -m attention_atlas.model.training.pace.measure
+"""Measure the time of an update by sentence length: python -m attention_atlas.model.training.pace.measure
 
-A recurrent network reads and writes one token after the other, a Transformer all of them at once (Vaswani et al. 2017,
-table 1: as many operations in sequence as there are tokens, against a fixed number). Two networks of nearly as many
-parameters take turns; every update has as many tokens as every other, in fewer sentences the longer these are. Writes
-measured.json beside itself, for the page.
+A recurrent network processes tokens one after another, a Transformer all at once (Vaswani et al. 2017, table 1). Two
+networks with nearly the same number of parameters are updated in alternation; every update has the same number of
+tokens, in fewer sentences the longer they are. Writes measured.json beside this module, for the page.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from attention_atlas.model.training.loss import SummedLoss
 
 FILE = Path(__file__).with_name("measured.json")
 LENGTHS, TOKENS, ROUNDS = (4, 8, 16, 32, 64, 128), 1024, 5
-# The shipped recurrent network's sizes, and a Transformer with as many parameters to within one per cent.
+# The sizes of the shipped recurrent network, and a Transformer whose number of parameters is equal within one per cent.
 CONFIGS = {
     "recurrent": RecurrentConfig(8000, d_model=192),
     "transformer": ModelConfig(
@@ -37,8 +36,12 @@ CONFIGS = {
 
 @dataclass(frozen=True)
 class Pace:
-    """What was measured, and on what. tokens: of a side, in every update; parameters by network; seconds: network ->
-    for each of lengths the fastest, the median and the slowest update."""
+    """The measurements and their conditions.
+
+    tokens      on each side, in every update
+    parameters  by network
+    seconds     network -> (fastest, median, slowest) update for each length
+    """
 
     processor: str
     threads: int
@@ -63,7 +66,7 @@ class Updates:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def update(self, length: int, tokens: int) -> float:
-        """Seconds of an update over `tokens` tokens a side, in sentences of this length."""
+        """Return the seconds of an update with `tokens` tokens on each side, in sentences of this length."""
         source, inputs, outputs = torch.randint(1, self.config.vocabulary_size, (3, max(1, tokens // length), length))
         started = time.perf_counter()
         self.optimizer.zero_grad(set_to_none=True)
@@ -73,22 +76,22 @@ class Updates:
 
 
 def measure(lengths: tuple[int, ...] = LENGTHS, *, tokens: int = TOKENS, rounds: int = ROUNDS) -> Pace:
-    """Both networks at every length, taking turns, after a round that warms them up."""
-    every = {name: Updates(config) for name, config in CONFIGS.items()}
-    found = {(name, length): [] for name in every for length in lengths}
+    """Measure both networks at every length in alternation, after a warm-up round."""
+    networks_by_name = {name: Updates(config) for name, config in CONFIGS.items()}
+    results = {(name, length): [] for name in networks_by_name for length in lengths}
     for turn in range(rounds + 1):
-        for (name, length), seconds in found.items():
-            took = every[name].update(length, tokens)
+        for (name, length), seconds in results.items():
+            elapsed = networks_by_name[name].update(length, tokens)
             if turn:
-                seconds.append(took)
+                seconds.append(elapsed)
     return Pace(
         processor.name(),
         torch.get_num_threads(),
         tokens,
         rounds,
         tuple(lengths),
-        {name: updates.parameters for name, updates in every.items()},
-        {name: tuple(_spread(found[name, length]) for length in lengths) for name in every},
+        {name: updates.parameters for name, updates in networks_by_name.items()},
+        {name: tuple(_spread(results[name, length]) for length in lengths) for name in networks_by_name},
     )
 
 
@@ -97,16 +100,16 @@ def _spread(seconds: list[float]) -> tuple[float, float, float]:
 
 
 def read(path: Path = FILE) -> Pace:
-    """What was measured. ValueError, naming the file, if it is damaged."""
+    """Read the measurements. Raises ValueError if the file is damaged."""
     try:
-        found = from_json(Pace, read_json(path))
-        lengths = tuple(found.lengths)
-        seconds = {name: tuple(map(tuple, rows)) for name, rows in found.seconds.items()}
+        pace = from_json(Pace, read_json(path))
+        lengths = tuple(pace.lengths)
+        seconds = {name: tuple(map(tuple, rows)) for name, rows in pace.seconds.items()}
         if set(seconds) != set(CONFIGS) or any(len(rows) != len(lengths) for rows in seconds.values()):
             raise ValueError(f"three numbers are expected for each of {len(lengths)} lengths and each network")
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} does not say how long updates take: {error}") from error
-    return Pace(**{**vars(found), "lengths": lengths, "seconds": seconds})
+    return Pace(**{**vars(pace), "lengths": lengths, "seconds": seconds})
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -122,15 +125,15 @@ def main(argv: list[str] | None = None) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(args.threads)
     try:
-        found = measure(tuple(args.lengths), tokens=args.tokens, rounds=args.rounds)
+        pace = measure(tuple(args.lengths), tokens=args.tokens, rounds=args.rounds)
     finally:
         torch.set_num_threads(before)
-    write_json(args.out, asdict(found))
-    for name, rows in found.seconds.items():
+    write_json(args.out, asdict(pace))
+    for name, rows in pace.seconds.items():
         milliseconds = ", ".join(
-            f"{length}: {1e3 * median:.0f} ms" for length, (_, median, _) in zip(found.lengths, rows)
+            f"{length}: {1e3 * median:.0f} ms" for length, (_, median, _) in zip(pace.lengths, rows)
         )
-        print(f"{name}, {found.parameters[name]:,} parameters: {milliseconds}", file=sys.stderr)
+        print(f"{name}, {pace.parameters[name]:,} parameters: {milliseconds}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Readers of corpora: sentence pairs, from the layouts in which they are published."""
+"""Readers of parallel corpora in their published layouts. read_folder() in folder.py reads a whole data folder."""

@@ -1,18 +1,21 @@
-"""Corpora of three columns, more/NAME.tsv.gz: English TAB German TAB French, empty where a language is missing."""
+"""Corpora with three columns, more/NAME.tsv.gz: English TAB German TAB French, empty if a language is missing.
+
+read_more() splits them so that no held-out sentence occurs in any training part; is_plausible() filters training pairs.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from attention_atlas.model.training.sources.plausible import plausible
-from attention_atlas.model.training.sources.readers import Corpus, Splits, normalised, read_lines, tidied
+from attention_atlas.model.training.sources.readers import Corpus, Splits, comparison_key, normalize_text, read_lines
 from attention_atlas.model.training.sources.words import WORDS
 
 LANGUAGES = ("en", "de", "fr")
-Row = tuple[str, str, str]  # a line, tidied, "" where a language is missing
-# Files that are one corpus: by its name recipes weigh it and scores are given. Any other file is a corpus of its own.
+Row = tuple[str, str, str]  # a sentence in LANGUAGES, "" if one is missing
+# Corpora that consist of several files. Any other file is a corpus of its own.
 CORPORA = {
     "tatoeba-more": ("tatoeba-new", "tatoeba-pivot", "tatoeba-de-fr"),
     "subtitles": ("opensubtitles-de", "opensubtitles-fr"),
@@ -26,17 +29,27 @@ CORPORA = {
     "encyclopedic": ("wiki-and-mixed", "gender-wiki", "paraphrase-pawsx", "questions"),
     "formal": ("idioms", "word-senses"),
 }
-# Percent of a corpus that is its test part, where 1 would be fewer than 300 sentences in a direction.
+# The percentage of test sentences, for corpora in which 1 % would be fewer than 300 sentences in a direction.
 TEST_SHARE = {"subtitles": 2, "chats": 4, "assistant": 3, "general": 4, "news-2024": 16, "dialogues": 2, "ted": 4}
-DEV_SHARE = 3  # percent at most
+MAX_DEV_SHARE = 3  # percent
 NEVER_TRAINED = frozenset({"ted"})  # its licence allows no derivatives
+# Words that occur in most sentences of a language and not in the others.
+_FUNCTION_WORDS = {
+    "en": "the and of to is that it you for was with have this be are not what from they would there your",
+    "de": "der und das ist nicht ein ich sie zu den mit wir eine auf für es dass auch sich dem bei wie wird oder",
+    "fr": "le les des est pas une vous que qui dans pour je il elle nous avec sur ce cette sont mais au du et",
+}
+FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+MARKUP = re.compile(r"[<>{}\[\]|\\_@#%$=~^*]|https?:|www\.|\.(?:com|org|png|exe)\b|&\w+;|\w+\.\w+\.\w+\.")
+MAX_LENGTH_RATIO, FREE = 2.2, 8  # of the two sides in characters, after adding FREE to both
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The lines with a sentence in two languages at least. ValueError for a line that does not have three columns."""
+    """Return the lines with sentences in at least two languages. Raises ValueError for a line without three columns."""
     rows = []
     for number, line in enumerate(read_lines(path), start=1):
-        row = tuple(map(tidied, line.split("\t")))
+        row = tuple(map(normalize_text, line.split("\t")))
         if len(row) != len(LANGUAGES):
             raise ValueError(f"{path}, line {number}: expected English, German and French, found {len(row)} columns")
         if len(list(filter(None, row))) > 1:
@@ -44,17 +57,17 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def read_more(folder: Path, known: Iterable[Splits], wanted: Iterable[tuple[str, str]]) -> list[list[Splits]]:
-    """All corpora of a folder for each pair of languages.
+def read_more(folder: Path, known: Iterable[Splits], language_pairs: Iterable[tuple[str, str]]) -> list[list[Splits]]:
+    """Read all corpora of a folder for each pair of languages, avoiding overlap with the known corpora.
 
-    A row belongs to a part by SHA-1 of its normalised English sentence (without one, of the German) modulo 100: below
-    TEST_SHARE it is test, then for as much, at most DEV_SHARE, dev. Of those the rows that share a side with the
-    training part of a corpus of `known` are left out, so that who was trained on that has not read them. The rest
-    trains if it shares no side, in any language, with a held-out sentence of any corpus, these or the known ones.
+    A row is assigned by SHA-1 of its English sentence (or else the German one) modulo 100: the first TEST_SHARE
+    percent are test, the next ones, as many but at most MAX_DEV_SHARE, dev. Held-out rows that share a side with the
+    training part of a known corpus are left out, because a model trained on that has read them. Training rows that
+    share a side, in any language, with any held-out sentence are left out as well.
     """
     known = list(known)
-    read = {normalised(side) for splits in known for pair in splits.train.pairs for side in pair}
-    taken = {normalised(side) for s in known for part in (s.dev, s.test) for pair in part.pairs for side in pair}
+    trained = {comparison_key(side) for splits in known for pair in splits.train.pairs for side in pair}
+    held_out = {comparison_key(side) for s in known for part in (s.dev, s.test) for pair in part.pairs for side in pair}
     parts: dict[str, dict[str, list[Row]]] = {}
     for path in sorted(folder.glob("*.tsv.gz")):
         stem = path.name.removesuffix(".tsv.gz")
@@ -64,25 +77,27 @@ def read_more(folder: Path, known: Iterable[Splits], wanted: Iterable[tuple[str,
             part = _part(row, name)
             if part == "train":
                 corpus[part].append(row)
-            elif not (compared := _compared(row)) & read:
+            elif not (keys := _keys(row)) & trained:
                 corpus[part].append(row)
-                taken |= compared
+                held_out |= keys
     for name, corpus in parts.items():
         rows = () if name in NEVER_TRAINED else corpus["train"]
-        corpus["train"] = [row for row in rows if not _compared(row) & taken]
-    return [[splits for name, corpus in parts.items() if (splits := _splits(name, corpus, pair))] for pair in wanted]
+        corpus["train"] = [row for row in rows if not _keys(row) & held_out]
+    return [
+        [splits for name, corpus in parts.items() if (splits := _splits(name, corpus, pair))] for pair in language_pairs
+    ]
 
 
-def _compared(row: Row) -> set[str]:
-    return {normalised(side) for side in row if side}
+def _keys(row: Row) -> set[str]:
+    return {comparison_key(side) for side in row if side}
 
 
 def _part(row: Row, name: str) -> str:
     if name in WORDS:
         return "train"
-    bucket = int(hashlib.sha1(normalised(row[0] or row[1]).encode()).hexdigest(), 16) % 100
+    bucket = int(hashlib.sha1(comparison_key(row[0] or row[1]).encode()).hexdigest(), 16) % 100
     share = TEST_SHARE.get(name, 1)
-    return "test" if bucket < share else "dev" if bucket < share + min(share, DEV_SHARE) else "train"
+    return "test" if bucket < share else "dev" if bucket < share + min(share, MAX_DEV_SHARE) else "train"
 
 
 def _splits(name: str, corpus: dict[str, list[Row]], pair: tuple[str, str]) -> Splits | None:
@@ -93,6 +108,22 @@ def _splits(name: str, corpus: dict[str, list[Row]], pair: tuple[str, str]) -> S
     for part, rows in corpus.items():
         pairs = [(row[first], row[second]) for row in rows if row[first] and row[second]]
         if part == "train" and name not in WORDS:
-            pairs = [sides for sides in pairs if plausible(sides, pair)]
+            pairs = [sides for sides in pairs if is_plausible(sides, pair)]
         parts[part] = Corpus(name, pair, tuple(dict.fromkeys(pairs)))
     return Splits(**parts) if any(part.pairs for part in parts.values()) else None
+
+
+def is_plausible(pair: tuple[str, str], languages: tuple[str, str]) -> bool:
+    """Return whether a pair may be a translation: similar length, no markup, different texts, in its languages."""
+    first, second = (len(side) + FREE for side in pair)
+    if max(first, second) > MAX_LENGTH_RATIO * min(first, second) or any(map(MARKUP.search, pair)):
+        return False
+    words = [_WORD.findall(side.lower()) for side in pair]
+    if not all(words) or (len(words[0]) > 3 and words[0] == words[1]):
+        return False
+    for side, language in zip(words, languages):
+        counts = {code: sum(word in known for word in side) for code, known in FUNCTION_WORDS.items()}
+        own = counts.pop(language, len(side))
+        if max(counts.values()) > max(own, 1):  # a single function word of another language proves nothing
+            return False
+    return True

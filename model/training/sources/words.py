@@ -1,20 +1,21 @@
-"""Dictionaries, to train on alone: of their lines, those whose English somebody meets every day."""
+"""Dictionaries as training corpora, restricted to entries with familiar English words."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from attention_atlas.model.training.sources.readers import Corpus, Splits, clean, read_lines
+from attention_atlas.model.training.sources.readers import Corpus, Splits, clean_pairs, read_lines
 
-WORDS = frozenset({"lexicon", "dictionary"})  # no sentences to score, nor to judge by rules for sentences
+WORDS = frozenset({"lexicon", "dictionary"})  # corpora that hold words instead of sentences
 DING = Path("dictionary/deu-eng.tsv.gz")  # English TAB German
-FAMILIAR = 10  # times that each English word of a line stands in the other corpora
-LONGEST = 120  # characters of a side
+FAMILIAR = 10  # occurrences of each English word in the other corpora
+MAX_CHARACTERS = 120  # of a side
 ALTERNATIVES = re.compile(r"[/…;<>{}\[\]()|\\]|\.\.|\betc\b")
-SHORT = {
+ABBREVIATIONS = {
     r"\bsb\.['’]s": "somebody's",
     r"\bsb\.": "somebody",
     r"\bsth\.": "something",
@@ -24,13 +25,15 @@ SHORT = {
     r"\bjd\.": "jemand",
     r"\betw\.": "etwas",
 }
-_SHORT = [(re.compile(pattern), word) for pattern, word in SHORT.items()]
+_ABBREVIATIONS = [(re.compile(pattern), word) for pattern, word in ABBREVIATIONS.items()]
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def read_dictionary(root: Path, languages: tuple[str, str]) -> Splits | None:
-    """The dictionary Ding of a data folder, abbreviations written out; None where it is not there or has other
-    languages. ValueError for a line that does not have two columns."""
+    """Read the dictionary Ding of a data folder, with abbreviations written out.
+
+    Returns None for other languages or without the file. Raises ValueError for a line without two columns.
+    """
     path = root / DING
     if languages != ("de", "en") or not path.is_file():
         return None
@@ -39,35 +42,35 @@ def read_dictionary(root: Path, languages: tuple[str, str]) -> Splits | None:
         sides = line.split("\t")
         if len(sides) != 2:
             raise ValueError(f"{path}, line {number}: expected English and German, found {len(sides)} columns")
-        if max(map(len, sides)) <= LONGEST:
-            pairs.append((_whole(sides[1]), _whole(sides[0])))
+        if max(map(len, sides)) <= MAX_CHARACTERS:
+            pairs.append((_expand(sides[1]), _expand(sides[0])))
     nothing = Corpus("dictionary", languages, ())
-    return Splits(Corpus("dictionary", languages, clean(pairs)), nothing, nothing)
+    return Splits(Corpus("dictionary", languages, clean_pairs(pairs)), nothing, nothing)
 
 
-def familiar(found: list[Splits]) -> list[Splits]:
-    """The corpora, of WORDS those lines alone that give no alternatives and whose English words each stand
-    FAMILIAR times in the others."""
-    if not any(splits.train.name in WORDS for splits in found):
-        return found
-    met = Counter(word for s in found if s.train.name not in WORDS for word in _words(_english(s.train)))
+def keep_familiar(corpora: list[Splits]) -> list[Splits]:
+    """Return the corpora; of dictionaries (WORDS), only entries without alternatives whose English words each occur
+    FAMILIAR times in the other corpora."""
+    if not any(splits.train.name in WORDS for splits in corpora):
+        return corpora
+    counts = Counter(word for s in corpora if s.train.name not in WORDS for word in _words(_english(s.train)))
     return [
-        splits if splits.train.name not in WORDS else Splits(_met(splits.train, met), splits.dev, splits.test)
-        for splits in found
+        splits if splits.train.name not in WORDS else replace(splits, train=_keep_entries(splits.train, counts))
+        for splits in corpora
     ]
 
 
-def _met(corpus: Corpus, counts: Counter[str]) -> Corpus:
-    kept = [
+def _keep_entries(corpus: Corpus, counts: Counter[str]) -> Corpus:
+    pairs = [
         pair
         for pair, text in zip(corpus.pairs, _english(corpus))
         if not any(map(ALTERNATIVES.search, pair)) and all(counts[word] >= FAMILIAR for word in _words([text]))
     ]
-    return Corpus(corpus.name, corpus.languages, tuple(kept), corpus.one_way)
+    return replace(corpus, pairs=tuple(pairs))
 
 
 def _english(corpus: Corpus) -> list[str]:
-    """The English sides; where there is none, the first."""
+    """Return the English sides, or the first ones if no side is English."""
     side = corpus.languages.index("en") if "en" in corpus.languages else 0
     return [pair[side] for pair in corpus.pairs]
 
@@ -76,7 +79,7 @@ def _words(texts: Iterable[str]) -> Iterable[str]:
     return (word for text in texts for word in _WORD.findall(text.lower()))
 
 
-def _whole(text: str) -> str:
-    for pattern, word in _SHORT:
+def _expand(text: str) -> str:
+    for pattern, word in _ABBREVIATIONS:
         text = pattern.sub(word, text)
     return text

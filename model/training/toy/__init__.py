@@ -1,1 +1,1 @@
-"""Networks small enough to train while one watches."""
+"""Toys: networks small enough to train in the page. A ToyRun trains one, Toys keeps recent ones."""

@@ -1,4 +1,4 @@
-"""Corpora of a few sentences of our own, each made to teach one thing; and what a person types in their place."""
+"""The corpora of toys: a few sentences each, made to teach one thing, and the parser of typed corpora."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from attention_atlas.model.trace.language import Refusal, Words, say
 
 MAX_PAIRS, MAX_WORDS, MAX_TYPES = 40, 12, 300
 MAX_CHARACTERS = 8000
-BETWEEN = "|"  # the sides of a line
+BETWEEN = "|"  # separates the sides of a line
 
 Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """title and lesson: for the page; text: a pair a line, its sides apart by a bar."""
+    """A corpus with its title and lesson for the page. text: one pair per line, its sides separated by a bar."""
 
     title: Words
     lesson: Words
@@ -101,7 +101,7 @@ DEFAULT = "sentences"
 
 
 def read(text: str) -> Pairs:
-    """The pairs of a typed corpus. ValueError, in words, naming the line, for what is no pair or too much."""
+    """Parse a typed corpus. Raises a Refusal that names the line for text that is not a pair or exceeds a limit."""
     if len(text) > MAX_CHARACTERS:
         raise Refusal("The corpus has {n} characters; the limit is {limit}.", n=len(text), limit=MAX_CHARACTERS)
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
@@ -109,14 +109,14 @@ def read(text: str) -> Pairs:
         raise Refusal("The corpus is empty: type a sentence, a bar | and its translation on each line.")
     if len(lines) > MAX_PAIRS:
         raise Refusal("The corpus has {n} pairs; the limit is {limit}.", n=len(lines), limit=MAX_PAIRS)
-    pairs = tuple(_pair(number, line) for number, line in lines)
+    pairs = tuple(_parse_line(number, line) for number, line in lines)
     types = {word for pair in pairs for side in pair for word in side.split()}
     if len(types) > MAX_TYPES:
         raise Refusal("The corpus has {n} different words; the limit is {limit}.", n=len(types), limit=MAX_TYPES)
     return pairs
 
 
-def _pair(number: int, line: str) -> tuple[str, str]:
+def _parse_line(number: int, line: str) -> tuple[str, str]:
     sides = [" ".join(side.split()) for side in line.split(BETWEEN)]
     if len(sides) != 2 or not all(sides):
         raise Refusal("Line {line} is not a pair: type a sentence, a bar | and its translation.", line=number)
@@ -132,11 +132,11 @@ def _pair(number: int, line: str) -> tuple[str, str]:
 
 
 def floor(pairs: Pairs, *, ordered: bool) -> float:
-    """The least cross-entropy, in nats a target token (`</s>` counted), that any model reaches on these pairs.
+    """Return the smallest cross-entropy that any model can reach on these pairs, in nats per target token with `</s>`.
 
-    A model that gives each target the share that it has among those of its own source cannot do better (Gibbs'
-    inequality and the chain rule). ordered False: of the source it knows which words there are, not their order, as an
-    encoder without positions does. 0 where each source has one target.
+    The best model predicts each target with its relative frequency among the targets of the same source (Gibbs'
+    inequality). ordered: whether the model knows the order of the source words; an encoder without positions does not.
+    The floor is 0 if each source has a single target.
     """
     groups: dict[object, Counter] = defaultdict(Counter)
     for source, target in pairs:

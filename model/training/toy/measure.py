@@ -1,8 +1,7 @@
-"""How much difference a switch makes: python -m attention_atlas.model.training.toy.measure --help
+"""Measure the effect of each switch of a toy: python -m attention_atlas.model.training.toy.measure --help
 
-Writes measured.json beside itself, for the page. Five seeds of each setting on the default
-corpus, and of each code for positions on that of word order, too; the loss over the whole
-corpus after a few numbers of updates.
+Writes measured.json beside this module, for the page: the loss over the whole corpus after 20, 50 and 100 updates, for
+five seeds of each setting on the default corpus, and of each position code also on the corpus of word order.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from attention_atlas.model.training.toy.settings import ToySettings
 FILE = Path(__file__).with_name("measured.json")
 SEEDS, UPDATES = range(1, 6), (20, 50, 100)
 CODES = ("none", "learned", "relative", "count", "normalised", "binary", "sine", "tutorial")
-ORDER = "order"  # the corpus whose sentences differ in nothing but their order, on which codes are measured, too
-SWITCHES: Mapping[str, dict] = {  # what the page shows as one switch -> the settings that differ from the default
+ORDER = "order"  # the corpus whose sentences differ only in word order
+SWITCHES: Mapping[str, dict] = {  # a switch of the page -> the settings that differ from the default
     "default": {},
     **{f"positions_{code}": {"positions": code} for code in CODES},
     "look_ahead_mask": {"look_ahead_mask": False},
@@ -64,36 +63,36 @@ Interval = tuple[float, float]
 
 
 def default_of(switch: str) -> str:
-    """What a switch is compared with."""
+    """Return the switch that this switch is compared with."""
     return f"{ORDER} default" if switch.startswith(ORDER) else "default"
 
 
 def losses(switch: str, seed: int, updates: tuple[int, ...] = UPDATES) -> list[float]:
-    """The loss over the whole of a switch's corpus after each of these numbers of updates."""
+    """Return the loss over a switch's whole corpus after each of these numbers of updates."""
     corpus = ORDER if switch.startswith(ORDER) else corpora.DEFAULT
     run = ToyRun(corpora.read(corpora.CORPORA[corpus].text), ToySettings(**SWITCHES[switch], seed=seed))
     run.turn()
     run.turn(updates=max(updates))
-    # One that has learnt its corpus by heart, or whose loss is no number any more, ends before.
+    # A run ends early when its loss reaches the floor or is not finite.
     return [[frame.loss for frame in run.frames if frame.update <= update][-1] for update in updates]
 
 
 def interval(switch: str, update: int, seeds: range = SEEDS) -> Interval:
-    """The smallest and the largest loss after so many updates over the seeds."""
-    found = [losses(switch, seed, (update,))[0] for seed in seeds]
-    return min(found), max(found)
+    """Return the smallest and the largest loss of the seeds after an update."""
+    values = [losses(switch, seed, (update,))[0] for seed in seeds]
+    return min(values), max(values)
 
 
 def read(path: Path = FILE) -> dict[str, dict[int, Interval]]:
-    """What was measured: switch -> updates -> the smallest and the largest loss of the seeds."""
+    """Read the measurements: switch -> updates -> the smallest and the largest loss of the seeds."""
     return {
         switch: {int(update): tuple(pair) for update, pair in rows.items()} for switch, rows in read_json(path).items()
     }
 
 
-def apart(one: Interval, other: Interval) -> bool:
-    """Whether no seed of the one is within the other's: a reliable difference."""
-    return one[1] < other[0] or other[1] < one[0]
+def is_reliable(first: Interval, second: Interval) -> bool:
+    """Return whether the difference of two intervals is reliable: they do not overlap."""
+    return first[1] < second[0] or second[1] < first[0]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -104,14 +103,14 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     check_free(args.out, args.replace or args.switch is not None)
     torch.set_num_threads(1)
-    found: dict[str, dict[str, list[float]]] = read_json(args.out) if args.switch else {}
+    results: dict[str, dict[str, list[float]]] = read_json(args.out) if args.switch else {}
     for switch in args.switch or SWITCHES:
         rows = [losses(switch, seed) for seed in SEEDS]
-        found[switch] = {
+        results[switch] = {
             str(update): [round(min(column), 5), round(max(column), 5)] for update, column in zip(UPDATES, zip(*rows))
         }
-        print(switch, json.dumps(found[switch]), file=sys.stderr)
-    write_json(args.out, {switch: found[switch] for switch in SWITCHES if switch in found})
+        print(switch, json.dumps(results[switch]), file=sys.stderr)
+    write_json(args.out, {switch: results[switch] for switch in SWITCHES if switch in results})
 
 
 if __name__ == "__main__":

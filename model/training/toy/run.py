@@ -1,4 +1,4 @@
-"""A toy in training: turns of bounded length, each of which does a few updates and may leave a frame."""
+"""Train a toy in turns of bounded length, each of which makes a few updates and may take a frame."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ from attention_atlas.model.training.toy.frames import Frame
 from attention_atlas.model.training.toy.settings import Optimizer, Start, ToyNetwork, ToySettings
 from attention_atlas.model.translator import Translator
 
-BATCH_PAIRS = 16  # of an update
+BATCH_PAIRS = 16  # in one update
 DIRECTION = "source-target"
 NAME = "toy"
 
 
 @dataclass(frozen=True)
 class Point:
-    """One update: the cross-entropy of its batch, nats a target token without smoothing and padding; the loss that it
-    minimised; and the length of the gradient before it was cut."""
+    """One update.
+
+    loss       the cross-entropy of its batch, nats per target token without smoothing and padding
+    minimised  the loss that was minimised
+    gradient   the norm of the gradient before clipping
+    """
 
     update: int
     loss: float
@@ -48,7 +52,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """What one turn brought. done: why the run ended, in words, or None."""
+    """The results of one turn. done: why the run ended, or None."""
 
     points: tuple[Point, ...]
     frames: tuple[Frame, ...]
@@ -56,15 +60,17 @@ class Turn:
 
 
 class ToyRun:
-    """One network on one corpus. On one kind of CPU the same settings and corpus give the same points, frames and
-    weights to the last bit, in any process and whatever runs beside it: a run has random numbers of its own, and uses
-    one of torch's threads. Not for two threads at a time."""
+    """The training of one network on one corpus.
 
-    def __init__(self, pairs: Pairs, chosen: ToySettings) -> None:
-        self.pairs, self.settings = pairs, chosen
+    On one kind of CPU, the same settings and corpus give bit-identical points, frames and weights in any process: a run
+    has its own random state and uses a single thread of torch. Not thread-safe.
+    """
+
+    def __init__(self, pairs: Pairs, toy_settings: ToySettings) -> None:
+        self.pairs, self.settings = pairs, toy_settings
         self.tokenizer = (
             TwoWordTokenizers(*zip(*pairs))
-            if chosen.separate and chosen.network is ToyNetwork.TRANSFORMER
+            if toy_settings.separate and toy_settings.network is ToyNetwork.TRANSFORMER
             else WordTokenizer(side for pair in pairs for side in pair)
         )
         self.update = 0
@@ -76,16 +82,16 @@ class ToyRun:
         self.corpus: Batch = make_batch(examples, everything, self.tokenizer)
         self._plan: list = []
         self._epoch = 0
-        self._random = torch.Generator().manual_seed(chosen.seed).get_state()
+        self._random = torch.Generator().manual_seed(toy_settings.seed).get_state()
         with self._own_random():
-            self.model = networks.build(chosen.config(*self.tokenizer.sizes)).train()
-            if chosen.start is Start.TORCH:
-                _as_torch_starts(self.model)
-        adam = chosen.optimizer is Optimizer.ADAM
+            self.model = networks.build(toy_settings.config(*self.tokenizer.sizes)).train()
+            if toy_settings.start is Start.TORCH:
+                _initialise_as_torch(self.model)
+        adam = toy_settings.optimizer is Optimizer.ADAM
         self.optimizer = (
             torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
             if adam
-            else torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=chosen.momentum)
+            else torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=toy_settings.momentum)
         )
 
     @classmethod
@@ -95,22 +101,22 @@ class ToyRun:
 
     @property
     def recipe(self) -> ToyRecipe:
-        """The recipe that trains the present weights again."""
+        """The recipe that reproduces the current weights."""
         return _recipe(self.pairs, self.settings, self.update)
 
     def copy(self) -> ToyRun:
-        """A run that goes on from here by itself."""
+        """Return an independent run in the same state."""
         fixed = (self.pairs, self.settings, self.tokenizer, self.examples, self.corpus, *self.points, *self.frames)
-        return deepcopy(self, {id(one): one for one in fixed})
+        return deepcopy(self, {id(value): value for value in fixed})
 
     @cached_property
     def floor(self) -> float:
-        """Below which the loss cannot fall (corpora.floor)."""
+        """The smallest possible loss (corpora.floor)."""
         return corpora.floor(self.pairs, ordered=self.settings.ordered)
 
     @property
     def size(self) -> int:
-        """Bytes that it holds between turns: weights, the optimiser's moments, and frames."""
+        """The memory between turns in bytes: weights, the optimiser's moments, and frames."""
         weights = sum(parameter.nbytes for parameter in self.model.parameters())
         return 3 * weights + sum(frame.size for frame in self.frames)
 
@@ -124,24 +130,24 @@ class ToyRun:
         return "diverged" if self.points and not math.isfinite(self.points[-1].minimised) else None
 
     def turn(self, *, seconds: float = math.inf, updates: int | None = None) -> Turn:
-        """Train for so many updates, or at most about so many seconds; at least one update. The first turn of a run
-        only takes its first frame."""
-        started, points, taken = time.perf_counter(), len(self.points), []
+        """Train for `updates` updates or about `seconds` seconds, whichever ends first, but for at least one update.
+        The first turn of a run only takes its first frame."""
+        started, points, new_frames = time.perf_counter(), len(self.points), []
         with self._own_random():
             if not self.frames:
-                taken.append(self._frame())
+                new_frames.append(self._frame())
             elif not self.done:
-                self._train(started, seconds, updates or settings.MAX_UPDATES, taken)
-        return Turn(tuple(self.points[points:]), tuple(taken), self.done)
+                self._train(started, seconds, updates or settings.MAX_UPDATES, new_frames)
+        return Turn(tuple(self.points[points:]), tuple(new_frames), self.done)
 
-    def _train(self, started: float, seconds: float, updates: int, taken: list[Frame]) -> None:
+    def _train(self, started: float, seconds: float, updates: int, new_frames: list[Frame]) -> None:
         first = self.update
         while True:
             self._step()
-            if frames.due(self.update) or self.done:
-                taken.append(self._frame())
-            enough = time.perf_counter() - started >= seconds or self.update - first >= updates
-            if enough or self.done:
+            if frames.is_due(self.update) or self.done:
+                new_frames.append(self._frame())
+            is_over = time.perf_counter() - started >= seconds or self.update - first >= updates
+            if is_over or self.done:
                 return
 
     def _step(self) -> None:
@@ -150,12 +156,13 @@ class ToyRun:
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate_at(self.update)
         logits = self.model.project(self.model.decode(batch.inputs, self.model.encode(batch.source))[0])
-        real = (
+        is_counted = (
             torch.ones_like(batch.outputs, dtype=torch.bool)
             if self.settings.count_padding
             else (batch.outputs != self.tokenizer.pad_id)
         )
-        minimised = F.cross_entropy(logits[real], batch.outputs[real], label_smoothing=self.settings.label_smoothing)
+        smoothing = self.settings.label_smoothing
+        minimised = F.cross_entropy(logits[is_counted], batch.outputs[is_counted], label_smoothing=smoothing)
         with torch.no_grad():
             plain = F.cross_entropy(
                 logits.detach().flatten(0, 1), batch.outputs.flatten(), ignore_index=self.tokenizer.pad_id
@@ -175,14 +182,14 @@ class ToyRun:
         return make_batch(self.examples, self._plan.pop(), self.tokenizer)
 
     def _frame(self) -> Frame:
-        found = frames.frame_of(self.model, self.corpus, self.update, end_id=self.tokenizer.end_id)
-        self.frames = frames.within([*self.frames, found])
-        return found
+        frame = frames.frame_of(self.model, self.corpus, self.update, end_id=self.tokenizer.end_id)
+        self.frames = frames.thin_frames([*self.frames, frame])
+        return frame
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:
-        """torch's generator in this run's state and one thread for this thread's operations; afterwards both as they
-        were. (With more threads sums are split otherwise, and weights differ.)"""
+        """Use this run's random state and one thread of torch, and restore both afterwards. (With more threads, sums
+        are split differently and weights differ.)"""
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
@@ -194,8 +201,8 @@ class ToyRun:
             torch.set_num_threads(threads)
 
     def opened(self) -> Translator:
-        """The network as it is now, as any checkpoint is served. Its digest is that of its recipe and its weights.
-        ValueError, in words, for a network without maps."""
+        """Return a translator of the current network. Its digest is that of its recipe and its weights. Raises a
+        Refusal for a network without attention."""
         model = deepcopy(self.model).eval()
         if not model.num_layers:
             raise Refusal("This network has no attention: there are no maps of it to look at in the other tabs.")
@@ -205,32 +212,31 @@ class ToyRun:
             digest.update(parameter.numpy().tobytes())
         metrics = {"parameters": sum(p.numel() for p in model.parameters()), "scores": []}
         examples = {DIRECTION: tuple(starmap(Example, self.pairs[:6]))}
-        found = Checkpoint(
+        checkpoint = Checkpoint(
             NAME, model, self.tokenizer, (DIRECTION,), metrics, digest.hexdigest()[:16], examples, recipe=self.recipe
         )
-        return Translator(found, torch.device("cpu"))
+        return Translator(checkpoint, torch.device("cpu"))
 
 
 def parse(recipe: ToyRecipe) -> tuple[Pairs, ToySettings]:
-    """Return the corpus and the settings of a recipe. ValueError, in words, for what cannot be trained."""
+    """Return the corpus and the settings of a recipe. Raises ValueError for a recipe that cannot be trained."""
     if recipe.updates > settings.MAX_UPDATES:
         raise ValueError(f"A run has at most {settings.MAX_UPDATES} updates, found {recipe.updates}.")
     return corpora.read(recipe.corpus), from_json(ToySettings, json.loads(recipe.settings))
 
 
 def normalise(recipe: ToyRecipe) -> ToyRecipe:
-    """Return the recipe in the one form that a toy's own has. ValueError, in words, for what cannot be trained."""
+    """Return a recipe in its canonical form. Raises ValueError for a recipe that cannot be trained."""
     return _recipe(*parse(recipe), recipe.updates)
 
 
-def _recipe(pairs: Pairs, chosen: ToySettings, update: int) -> ToyRecipe:
+def _recipe(pairs: Pairs, toy_settings: ToySettings, update: int) -> ToyRecipe:
     lines = "\n".join(f" {corpora.BETWEEN} ".join(pair) for pair in pairs)
-    return ToyRecipe.of(lines, chosen.to_plain(), update)
+    return ToyRecipe.of(lines, toy_settings.to_plain(), update)
 
 
-def _as_torch_starts(model: nn.Module) -> None:
-    """Draw every Linear and Embedding anew, as torch itself does when it makes one. An output matrix of its own is that
-    of a Linear."""
+def _initialise_as_torch(model: nn.Module) -> None:
+    """Initialise every Linear and Embedding as torch does by default, a separate output matrix like a Linear."""
     for module in model.modules():
         if isinstance(module, (nn.Linear, nn.Embedding)):
             module.reset_parameters()

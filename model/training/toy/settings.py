@@ -1,4 +1,4 @@
-"""What can be chosen of a toy: the network with its switches, and how it is trained."""
+"""The settings of a toy: its network with switches, and its training."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.trace import is_integer, is_number
 
 MAX_UPDATES = 2000  # of one run
-LEARNT, SURE = 1e-4, 20  # a loss this near its floor, in nats a token, in so many updates: nothing more is to be seen
-LEARNING_RATE, WARMUP = 3e-3, 30  # of Adam: the peak, and the updates until it is reached
+LEARNT, SURE = 1e-4, 20  # a run ends when the loss was this close to its floor (nats per token) for 20 updates
+LEARNING_RATE, WARMUP = 3e-3, 30  # of Adam: the peak, and the updates before it
 SGD_RATE = 0.1
-CLIP_NORM = 1.0  # longer gradients are cut to this length, so that no switch ends in infinity
-MAX_LENGTH = 32  # tokens a side that a toy accepts
+CLIP_NORM = 1.0  # keeps runs finite with every switch
+MAX_LENGTH = 32  # tokens on each side
 CHOICES = {
     "layers": (1, 2, 3),
     "decoder_layers": (0, 1, 2, 3),  # 0: as many as the encoder has
@@ -37,11 +37,11 @@ SWITCHES = (
     "count_padding",
 )
 RATES = ("dropout", "attention_dropout", "feedforward_dropout", "label_smoothing")
-FOREIGN = (PositionCode.HALVES, PositionCode.FAIRSEQ)  # codes of published families, made of the same waves
+FOREIGN = (PositionCode.HALVES, PositionCode.FAIRSEQ)  # codes of published families, not offered for toys
 
 
 class ToyNetwork(str, Enum):
-    """The networks that can be trained here."""
+    """The networks that a toy can have."""
 
     TRANSFORMER = "transformer"
     GRU = "gru"  # with additive attention (Bahdanau et al. 2015)
@@ -49,23 +49,24 @@ class ToyNetwork(str, Enum):
 
 
 class Optimizer(str, Enum):
-    """How weights follow their gradients."""
+    """The optimisers."""
 
     ADAM = "adam"  # linear warm-up, then the inverse square root (section 5.3)
     SGD = "sgd"  # stochastic gradient descent with momentum, at one rate
 
 
 class Start(str, Enum):
-    """How matrices are drawn before the first update."""
+    """The initialisations of matrices."""
 
-    XAVIER = "xavier"  # by fan-in and fan-out (Glorot and Bengio 2010), embeddings with a deviation of d_model^-0.5
-    TORCH = "torch"  # as torch's Linear and Embedding come
+    XAVIER = "xavier"  # Glorot and Bengio 2010; embeddings with a standard deviation of d_model^-0.5
+    TORCH = "torch"  # the default of torch's Linear and Embedding
 
 
 @dataclass(frozen=True)
 class ToySettings:
-    """Each field a choice or a switch of the page; the defaults are a network that learns. What a recurrent network
-    does not have (heads, positions, masks, norms, residual connections) it ignores. ValueError for any other value."""
+    """The settings of a toy, each a control of the page. A recurrent network ignores those that it does not have
+    (heads, positions, masks, norms, residual connections). Raises ValueError for a value that the page does not
+    offer."""
 
     network: ToyNetwork = ToyNetwork.TRANSFORMER
     layers: int = 2
@@ -114,7 +115,7 @@ class ToySettings:
             raise ValueError(f"seed is a whole number from 0 to 999, found {self.seed!r}")
 
     def config(self, source: int, target: int) -> ModelConfig | RecurrentConfig:
-        """The network's own config for vocabularies of these sizes."""
+        """Return the config of the network for vocabularies of these sizes."""
         if self.network is not ToyNetwork.TRANSFORMER:
             attention = self.network is ToyNetwork.GRU
             return RecurrentConfig(target, self.d_model, self.dropout, attention, MAX_LENGTH)
@@ -142,7 +143,7 @@ class ToySettings:
         )
 
     def learning_rate_at(self, update: int) -> float:
-        """Of update number `update`, from 1."""
+        """Return the learning rate of an update, counted from 1."""
         if self.optimizer is Optimizer.SGD:
             return self.rate * SGD_RATE
         if not self.warmup:
@@ -150,13 +151,13 @@ class ToySettings:
         return self.rate * LEARNING_RATE * min(update / WARMUP, (WARMUP / update) ** 0.5)
 
     def to_plain(self) -> dict:
-        """JSON-ready. Equal settings give equal JSON texts."""
+        """Return the settings as JSON-ready values; equal settings give equal JSON."""
         numbers = (*RATES, "rate", "momentum")
         return {name: float(value) if name in numbers else value for name, value in asdict(self).items()}
 
     @property
     def ordered(self) -> bool:
-        """Whether the encoder can tell in which order its words stand. A count is the same number in every dimension:
-        a layer norm that reads it takes it away with the mean."""
+        """Whether the encoder knows the order of its words. A count adds the same number to every dimension, which a
+        layer norm subtracts with the mean."""
         lost = (PositionCode.COUNT, PositionCode.NORMALISED) if self.norm_first else ()
         return self.network is not ToyNetwork.TRANSFORMER or self.positions not in (PositionCode.NONE, *lost)

@@ -1,4 +1,4 @@
-"""Trains toys by their recipes, and keeps those that were used last. It holds nothing of any visitor."""
+"""Train toys by their recipes, and cache those used last. No state belongs to a visitor."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy.run import ToyRun, Turn, normalise
 from attention_atlas.model.translator import Translator
 
-MAX_BYTES = 128_000_000  # of all that is kept
-TURN_SECONDS = 0.2  # after which a turn begins no further update: none takes longer than 0.5
-POLL_SECONDS = 0.2  # between two looks at what another caller trains
-RECENT = 2  # states that are kept of a stopped run: whoever stopped it may not have seen its last turn
+MAX_BYTES = 128_000_000  # of the cache
+TURN_SECONDS = 0.2  # no update starts later in a turn; an update takes at most 0.3 s
+POLL_SECONDS = 0.2  # between checks of a toy that another caller trains
+RECENT = 2  # cached states of a stopped run: the caller may not have received its last turn
 LINE = BatchLimits(at_once=1, waiting=8, seconds=20.0)  # one turn at a time, whoever's it is
 
 
 class ToyNeeded(Exception):
-    """A question is about a toy that is not kept: train it, and ask again."""
+    """The toy of a question is not cached: it must be trained first."""
 
     def __init__(self, recipe: ToyRecipe) -> None:
         super().__init__("a toy has to be trained")

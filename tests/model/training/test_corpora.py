@@ -24,8 +24,8 @@ from attention_atlas.model.training.sources.readers import (
     read_aligned,
     read_multi30k,
     read_tatoeba,
+    remove_leaks,
     split_tatoeba,
-    without_leaks,
 )
 
 
@@ -74,7 +74,7 @@ def test_training_shares_neither_side_with_dev_or_test(tatoeba):
 def test_leaks_are_found_through_case_width_and_spaces():
     train = Corpus("a", ("de", "en"), (("Ein HUND", "x"), ("y", "Ａ　dog"), ("bleibt", "stays")))
     held_out = Corpus("b", ("de", "en"), (("ein  hund", "A Dog"),))
-    assert without_leaks(train, [held_out]).pairs == (("bleibt", "stays"),)
+    assert remove_leaks(train, [held_out]).pairs == (("bleibt", "stays"),)
 
 
 def test_tatoeba_zip_is_read_with_and_without_attribution(tmp_path):

@@ -17,9 +17,9 @@ from attention_atlas.model.training.history import (
     PROBES,
     History,
     Probe,
-    due,
+    copy_probes,
     export,
-    keep_probes,
+    is_due,
     read_probes,
 )
 from attention_atlas.model.translator import Translator
@@ -40,9 +40,9 @@ def opened(run, tokenizer, update: int = 0, init=None, before: int = 0) -> Histo
 
 def test_a_run_records_some_twenty_times():
     for last in (800, 5000, 40_000):
-        updates = [update for update in range(last + 1) if due(update, last)]
+        updates = [update for update in range(last + 1) if is_due(update, last)]
         assert updates[:6] == [0, 1, 2, 4, 8, 16] and updates[-1] == last and 17 <= len(updates) <= 23
-    assert [update for update in range(31) if due(update, 30)] == [0, 1, 2, 4, 8, 16]
+    assert [update for update in range(31) if is_due(update, 30)] == [0, 1, 2, 4, 8, 16]
 
 
 def test_a_record_holds_the_models_maps(run, tokenizer, tiny_model):
@@ -108,7 +108,7 @@ def test_a_warm_start_goes_on_counting(run, tokenizer, tiny_model, tmp_path):
         history.record(tiny_model, update)
     later = tmp_path / "later"
     later.mkdir()
-    keep_probes(run / PROBES, later)
+    copy_probes(run / PROBES, later)
     second = opened(later, tokenizer, init=run)
     second.record(tiny_model, 0)
     second.record(tiny_model, 4)
@@ -117,7 +117,7 @@ def test_a_warm_start_goes_on_counting(run, tokenizer, tiny_model, tmp_path):
 
 
 def test_a_continued_run_records_five_times():
-    assert [update for update in range(1001) if due(update, 1000, continued=True)] == [*range(200, 1001, 200)]
+    assert [update for update in range(1001) if is_due(update, 1000, is_continuation=True)] == [*range(200, 1001, 200)]
 
 
 def test_a_warm_start_with_other_sentences_has_a_history_of_its_own(run, tokenizer, tiny_model, tmp_path):

@@ -1,4 +1,4 @@
-"""What an epoch draws: shares of corpora; the readers of news and tables."""
+"""Mixtures of corpora, and the readers of news and tables."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import pytest
 
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.mixture import Mixture
-from attention_atlas.model.training.sources.news import read_news
-from attention_atlas.model.training.sources.readers import Corpus
-from attention_atlas.model.training.sources.tables import read_table
+from attention_atlas.model.training.sources.folder import read_news
+from attention_atlas.model.training.sources.readers import Corpus, read_table
 
 
-def test_a_share_of_a_corpus_is_drawn_by_chance_and_whole_times_hold_every_pair(tokenizer):
+def test_fractions_of_a_corpus_are_sampled_and_whole_repeats_contain_every_pair(tokenizer):
     pairs = [(f"Zahl {i}", f"number {i}") for i in range(20)]
     corpus = Corpus("own", ("de", "en"), tuple(pairs))
     config = TrainConfig(directions=("de-en",), repeats=(("own", 1.5),))
@@ -43,7 +42,7 @@ def test_news_is_split_by_year(tmp_path):
 
 def test_a_table_has_two_columns(tmp_path):
     write(tmp_path / "deu-eng.tsv.gz", "A dog.\tEin Hund.\n")
-    assert read_table(tmp_path / "deu-eng.tsv.gz", "de", name="t").pairs == (("Ein Hund.", "A dog."),)
+    assert read_table(tmp_path / "deu-eng.tsv.gz", "English TAB German") == [["A dog.", "Ein Hund."]]
     write(tmp_path / "bad.tsv.gz", "A dog.\tEin Hund.\nA cat.\n")
     with pytest.raises(ValueError, match="line 2"):
-        read_table(tmp_path / "bad.tsv.gz", "de", name="t")
+        read_table(tmp_path / "bad.tsv.gz", "English TAB German")

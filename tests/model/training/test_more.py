@@ -10,8 +10,7 @@ import pytest
 
 from attention_atlas.model.training import corpora
 from attention_atlas.model.training.sources.folder import read_folder
-from attention_atlas.model.training.sources.more import read_rows
-from attention_atlas.model.training.sources.plausible import plausible
+from attention_atlas.model.training.sources.more import is_plausible, read_rows
 from tests.model.training.test_corpora import options, write_tatoeba
 
 
@@ -151,5 +150,5 @@ def test_a_row_without_three_columns_is_named(tmp_path):
     ],
 )
 def test_what_cannot_be_a_translation_is_seen(german_side, english_side, fits):
-    assert plausible((german_side, english_side), ("de", "en")) is fits
-    assert plausible((english_side, german_side), ("en", "de")) is fits
+    assert is_plausible((german_side, english_side), ("de", "en")) is fits
+    assert is_plausible((english_side, german_side), ("en", "de")) is fits

@@ -97,7 +97,7 @@ def test_what_was_measured_holds_where_it_is_measured_again(switch):
     default = shipped[measure.default_of(switch)][at]
     found = measure.interval(switch, at)
     assert found == pytest.approx(shipped[switch][at], rel=0.25, abs=2e-4)
-    assert measure.apart(default, found) == measure.apart(default, shipped[switch][at])
+    assert measure.is_reliable(default, found) == measure.is_reliable(default, shipped[switch][at])
 
 
 def test_every_switch_was_measured_over_five_seeds():
@@ -277,10 +277,10 @@ def test_frames_are_thinned_to_their_bound_and_keep_both_ends():
     maps = ({"cross": np.zeros((1, 1, 10, 10), np.uint8)},)
     found = []
     for update in range(200):
-        found = frames.within([*found, Frame(update, (), 0.0, maps)], limit=2000)
+        found = frames.thin_frames([*found, Frame(update, (), 0.0, maps)], limit=2000)
         assert sum(frame.size for frame in found) <= 2000 and found[0].update == 0 and found[-1].update == update
     assert len(found) > 5
-    assert 2 * frames.MAX_BYTES < 20e6 and sum(map(frames.due, range(1, 2001))) < 60
+    assert 2 * frames.MAX_BYTES < 20e6 and sum(map(frames.is_due, range(1, 2001))) < 60
 
 
 def test_the_floor_is_the_entropy_of_the_targets_of_one_bag():
