@@ -1,1 +1,1 @@
-"""How the shipped checkpoints are made: a README says how. Not part of the package."""
+"""Recipes of the shipped checkpoints; see the README. Not part of the package."""

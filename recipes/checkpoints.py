@@ -1,7 +1,7 @@
 """Rebuild the shipped checkpoints from a data folder: python -m recipes.checkpoints --help
 
-Each is made in stages, as its file in recipes/stages says. What is done stays done: started again, it goes on
-where it was, within a stage, too. With --minutes it stops in time and says so, for machines that are lent for a while.
+Each checkpoint is made in the stages of its file in recipes/stages. A stopped run continues where it was, also within a
+stage. With --minutes it stops after that time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def finish(stage: Stage, args: argparse.Namespace, ends: float | None) -> bool:
-    """Do what is left of a stage; False if the time is over before. ValueError if a program fails."""
+    """Run the remaining programs of a stage. Returns False if the time is over before; raises ValueError if a program
+    fails."""
     folder = args.work / stage.path
     if (folder / DONE).exists():
         return True
@@ -64,7 +65,7 @@ def finish(stage: Stage, args: argparse.Namespace, ends: float | None) -> bool:
 
 
 def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: float | None) -> bool:
-    """Run one program, or go on with it; False if it was stopped because the time is over."""
+    """Run or resume one program. Returns False if it was stopped because the time is over."""
     files = {}
     while len(command) > 2 and command[-2] in ("<", ">"):
         *command, sign, path = command
@@ -100,7 +101,7 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
 
 
 def written(stage: Stage, data: Path, work: Path) -> list[str]:
-    """A stage's commands for a shell, wrapped, as the cards show them."""
+    """Return a stage's commands for a shell, wrapped, as the cards show them."""
     found = []
     for command in commands(stage, data, work):
         module, *words = command

@@ -1,8 +1,8 @@
-"""Sentences of one language for a model to translate, one a line.
+"""Print sentences of one language for a model to translate, one per line.
 
     python -m recipes.collect --help
 
-Multi30k's captions of task 2, and the English sentences of one Tatoeba file that the other one lacks.
+The sentences are Multi30k's captions of task 2, and the English sentences of one Tatoeba file that another lacks.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def captions(root: Path, language: str, count: int) -> list[str]:
-    """The first `count` captions of task 2, file after file. ValueError if a file is missing."""
+    """Return the first `count` captions of task 2. Raises ValueError if a file is missing."""
     folder = root / "data" / "task2" / "raw"
     every = (line for number in range(1, 6) if count for line in read_lines(folder / f"train.{number}.{language}.gz"))
     return list(islice(every, count))
 
 
 def everyday(folder: Path, of: str, unlike: str) -> list[str]:
-    """The English training sentences of Tatoeba's file for one language, each once, that neither stand in that for
-    another nor in a dev or test part of either."""
+    """Return the distinct English training sentences of Tatoeba's file for one language that occur neither in the file
+    for the other language nor in a dev or test part of either."""
     there, other = (split_tatoeba(read_tatoeba(folder / TATOEBA_FILES[code][0], code)) for code in (of, unlike))
     known = {comparison_key(english) for part in other.values() for _, english in part.pairs}
     known |= {comparison_key(english) for split in ("dev", "test") for _, english in there[split].pairs}
-    found = {}
+    sentences = {}
     for _, english in there["train"].pairs:
         if comparison_key(english) not in known:
-            found.setdefault(comparison_key(english), english)
-    return list(found.values())
+            sentences.setdefault(comparison_key(english), english)
+    return list(sentences.values())
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -1,9 +1,9 @@
-"""Rebuild what depends on a checkpoint's weights and was made with other ones.
+"""Rebuild the derived files of a checkpoint that were made with other weights.
 
     python -m recipes.derived --help
 
-Every such file lies in the checkpoint's folder and carries the digest of the weights that it was made with. Where the
-digests differ, the file says nothing about these weights.
+Derived files (scores, lenses, surveys and others) are in the checkpoint's folder and contain the digest of the weights
+they were made with.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SPOKEN = ("subtitles", "dialogues", "chats", "assistant", "general", "news-2024"
 
 
 def scores(folder: Path, data: Path) -> None:
-    """metrics.json: dev and test scores as the cards show them. By beam only those that others publish, too: it takes
-    five times as long."""
+    """Build metrics.json: dev and test scores as the cards show them. Beam search, which takes five times as long, is
+    used only for scores that others publish."""
     common = ["--checkpoint", str(folder), "--replace", "--data", str(data), "--protocol", "wu2021", "--corpora"]
     evaluate.main([*common, *PUBLISHED, *SPOKEN, "--splits", "dev", "--beam", "1"])
     evaluate.main([*common, *PUBLISHED, *SPOKEN, "--splits", "test", "--beam", "1"])
@@ -41,13 +41,13 @@ def scores(folder: Path, data: Path) -> None:
 
 
 def mean_outputs(folder: Path, data: Path) -> None:
-    """means.safetensors, for ablation and occlusion: over the project's own sentences, so that no data is needed."""
+    """Build means.safetensors, for ablation and occlusion, from the project's own sentences; needs no data."""
     means.main(["--checkpoint", str(folder), "--replace"])
 
 
 def layers(folder: Path, data: Path) -> None:
-    """lenses.safetensors, for the tab "Inside": of the project's own sentences. How often they find a word is measured
-    on everyday ones, with data on captions and news, too."""
+    """Build lenses.safetensors, for the tab "Inside", from the project's own sentences. The hit rates are measured on
+    everyday sentences, and with data also on captions and news."""
     pairs = {
         direction: {"everyday": [(one.source, one.references[0]) for one in everyday.read_everyday(direction)]}
         for direction in everyday.DIRECTIONS
@@ -56,21 +56,21 @@ def layers(folder: Path, data: Path) -> None:
 
 
 def heads(folder: Path, data: Path) -> None:
-    """heads.json, for the tab "Heads": over dev sentences, whose text is not in it; without data over the project's
-    own. It uses the means, which stand before it."""
+    """Build heads.json, for the tab "Heads", from dev sentences, or without data from the project's own. Needs the
+    means."""
     sentences = ["--data", str(data), "--limit", "2000"] if data.is_dir() else []
     out = ["--out", str(folder / checkpoint.HEADS), "--replace"]
     survey.main(["--checkpoint", str(folder), *sentences, "--ablate", "200", *out])
 
 
 def believed(folder: Path, data: Path) -> None:
-    """faithfulness.json and the card's section, for the tab "Why": over dev sentences, without data over the project's
-    own. It uses the means, which stand before it."""
+    """Build faithfulness.json and its section of the card, for the tab "Why", from dev sentences, or without data from
+    the project's own. Needs the means."""
     faithfulness.main(["--checkpoint", str(folder), "--replace", *(["--data", str(data)] if data.is_dir() else [])])
 
 
 def world(folder: Path, data: Path) -> None:
-    """truth.json and the card's tables of it: beside whatever labelled data there are. It uses the means."""
+    """Build truth.json and its tables in the card, from all labelled data that exist. Needs the means."""
     truth.main(["--checkpoint", str(folder), "--replace", "--data", str(data)], expected=False)
 
 
@@ -87,8 +87,8 @@ OF_TRANSFORMERS = set(BUILDERS) - {checkpoint.METRICS}  # what other networks ha
 
 
 def digest_of(path: Path) -> str | None:
-    """The digest that a derived file carries: the field "digest" of JSON, of a safetensors file's metadata or of an
-    .npz's array "facts" (JSON), or an array of that name. None if it carries none."""
+    """Return the digest in a derived file: the field "digest" of JSON, of a safetensors file's metadata or of an
+    .npz's array "facts" (JSON), or an array of that name. None if it has none."""
     if path.suffix == ".json":
         values = read_json(path)
         return values.get("digest") if isinstance(values, dict) else None
@@ -104,8 +104,7 @@ def digest_of(path: Path) -> str | None:
 
 
 def stale(folder: Path) -> list[str]:
-    """Derived files of a checkpoint's folder that are of other weights, and those of BUILDERS that are missing, in the
-    order in which they are built."""
+    """Return the derived files of a checkpoint that are of other weights or missing, in the order of BUILDERS."""
     loaded = checkpoint.load(folder)
     weights = loaded.digest
     found = [

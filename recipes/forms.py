@@ -1,6 +1,6 @@
 """Write the tables of model/analysis/why/neighbours.py: python -m recipes.forms --help
 
-They hold the grammatical forms of all words of the lexicon.
+The tables hold the grammatical forms of all words of the lexicon.
 """
 
 from __future__ import annotations

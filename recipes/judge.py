@@ -1,9 +1,9 @@
-"""The training pairs of more/ that a model thinks least of.
+"""Find the training pairs of more/ that a model considers least probable.
 
     python -m recipes.judge --help
 
-A pair is judged by the mean log-probability a token that the model gives to its target (as one half of Junczys-Dowmunt
-2018 does), beside the pairs of the same corpus with targets of about the same length. Prints one mark a pair to leave
+A pair is judged by the mean log-probability per token of its target (one half of the criterion of Junczys-Dowmunt
+2018), compared with pairs of the same corpus with targets of similar length. Prints one mark for each pair to leave
 out, for attention-atlas train --without.
 """
 
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
 @torch.inference_mode()
 @torch.autocast("cpu", torch.bfloat16)
 def judged(judge: Checkpoint, pairs: list[tuple[str, str]], target: str) -> tuple[np.ndarray, np.ndarray]:
-    """The mean log-probability a target token [pairs], and how many tokens each has."""
+    """Return the mean log-probability per target token and the number of target tokens, both [pairs]."""
     model, tokenizer = judge.model.eval(), judge.tokenizer
     limit = model.config.max_length
     encoded = [(tokenizer.encode_source(s, target)[:limit], tokenizer.encode(t)[: limit - 1]) for s, t in pairs]
@@ -64,7 +64,7 @@ def judged(judge: Checkpoint, pairs: list[tuple[str, str]], target: str) -> tupl
 def worst(
     pairs: list[tuple[str, str]], means: np.ndarray, lengths: np.ndarray, *, share: float
 ) -> list[tuple[str, str]]:
-    """The share of the pairs of each group of lengths that have the lowest means."""
+    """Return the share of the pairs with the lowest means in each group of lengths."""
     groups, dropped = np.digitize(lengths, LENGTHS), []
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)

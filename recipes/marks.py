@@ -1,4 +1,4 @@
-"""Marks by which training pairs are left out: of a pair's two sentences, not of where it stands."""
+"""Marks of training pairs to leave out; a mark depends on the two sentences, not on their position."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from attention_atlas.model.training.sources.readers import Corpus, comparison_ke
 
 
 def mark(pair: Iterable[str]) -> str:
-    """By what a pair is known whichever way round it stands: 16 hexadecimal digits."""
+    """Return the mark of a pair, 16 hexadecimal digits; the same for both directions."""
     return hashlib.sha1("\n".join(sorted(map(comparison_key, pair))).encode()).hexdigest()[:16]
 
 
 def without(corpus: Corpus, marks: frozenset[str]) -> Corpus:
-    """The corpus less the pairs of these marks."""
+    """Return the corpus without the pairs that have these marks."""
     return replace(corpus, pairs=tuple(pair for pair in corpus.pairs if mark(pair) not in marks)) if marks else corpus
 
 

@@ -1,4 +1,4 @@
-"""What an epoch of a shipped checkpoint sees: corpora with names and numbers drawn anew, filled frames, composed
+"""The training mixture of the shipped checkpoints: corpora with replaced names and numbers, filled frames, composed
 sentences."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from recipes.substitution import Slot, Substituter
 
 @dataclass(frozen=True)
 class MixtureConfig(TrainConfig):
-    """The settings of a training run, and of what is mixed into its corpora."""
+    """The settings of a training run and of its additional examples."""
 
     substitution: float = 0.0  # the chance that a pair's names, towns, numbers, dates and times are drawn anew
     frame_pairs: int = 0  # filled sentences of our own, a direction and epoch
@@ -44,13 +44,12 @@ class MixtureConfig(TrainConfig):
 
 
 class Mixture(mixture.Mixture):
-    """Draws the examples of an epoch: a function of the config's seed and the epoch's number alone.
+    """Draws the examples of an epoch, determined by the seed of the config and the number of the epoch.
 
-    In a pair with names, towns, numbers, dates or times on both sides they are replaced with the chance
-    `config.substitution`; and `config.frame_pairs` filled frames a direction are added, and `config.composed_pairs`
-    composed sentences. Of the other sources a share of `config.noise` is typed in a hurry. Nothing that is made here
-    equals a side of a held-out pair.
-    """
+    Names, towns, numbers, dates and times that occur on both sides of a pair are replaced with probability
+    `config.substitution`. `config.frame_pairs` filled frames per direction and `config.composed_pairs` composed
+    sentences are added. A share `config.noise` of the other sources gets typing errors. No made example equals a side
+    of a held-out pair."""
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class Mixture(mixture.Mixture):
         return (self.examples + Examples.of(made)).take(np.array(rows, dtype=np.int64))
 
     def _made(self, direction: str, random: np.random.Generator) -> Iterator[tuple[str, str]]:
-        """Filled frames, then composed sentences."""
+        """Return filled frames, then composed sentences."""
         for _ in range(self.config.frame_pairs):
             frame = self.frames[random.integers(len(self.frames))]
             yield fill(frame, parse_direction(direction), self.fillers, random)
@@ -105,7 +104,7 @@ class Mixture(mixture.Mixture):
                 yield composer.pair(direction)
 
     def _slots(self, part: Part) -> dict[int, tuple[Slot, ...]]:
-        """What can be replaced, by row. What a model wrote, and languages of which we have no lists, stay."""
+        """Return the replaceable slots by row; none for synthetic pairs and for languages without lists."""
         if not self.config.substitution or part.one_way or not set(parse_direction(part.direction)) <= set(LANGUAGES):
             return {}
         substituter = self._substituter(part.direction)
@@ -119,14 +118,14 @@ class Mixture(mixture.Mixture):
     def _substituted(
         self, part: Part, slots: dict[int, tuple[Slot, ...]], row: int, random: np.random.Generator
     ) -> Encoded | None:
-        """The pair of a row with other names, encoded; None: it stays as it is."""
+        """Return the encoded pair of a row with other names, or None to keep the pair."""
         if row not in slots or random.random() >= self.config.substitution:
             return None
         pair = self._substituter(part.direction).replace(part.pairs[row], slots[row], random)
         return self._allowed(pair, part.direction)
 
     def _hurried(self, part: Part, row: int, random: np.random.Generator) -> Encoded | None:
-        """The pair of a row with its source as somebody in a hurry types it, encoded; None: it stays as it is."""
+        """Return the encoded pair of a row with typing errors in the source, or None to keep the pair."""
         if not self.config.noise or random.random() >= self.config.noise:
             return None
         source, target = part.pairs[row]

@@ -1,8 +1,8 @@
-"""Does a checkpoint keep the names and numbers that people type?
+"""Measure whether a checkpoint keeps the names and numbers of a text.
 
     python -m recipes.names_kept --help
 
-Look at the open frames while working; the sealed ones are for a report at the end.
+Use the open frames during development; the sealed ones are for a final report.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def key(result: dict) -> tuple:
-    """What one result stands for."""
+    """Return the key that identifies a result."""
     return tuple(result[field] for field in ("direction", "frames", "fillers", "beam"))
 
 
 def check_new(translator: Translator, wanted: list[tuple]) -> None:
-    """ValueError if the checkpoint's metrics.json has one of these results."""
+    """Raise ValueError if the checkpoint's metrics.json has one of these results."""
     for there in {key(old) for old in translator.metrics.get("typed", [])} & set(wanted):
         raise ValueError(f"{translator.name} has the result {' '.join(map(str, there))} already: --replace")
 
 
 def record(path: Path, translator: Translator, results: list[dict]) -> None:
-    """Put results into the checkpoint's metrics.json, in place of those of the same direction, frames and decoding."""
+    """Write results into the checkpoint's metrics.json, replacing those of the same direction, frames and decoding."""
     metrics = dict(translator.metrics)
     new = {key(result) for result in results}
     metrics["typed"] = [old for old in metrics.get("typed", []) if key(old) not in new] + results
@@ -83,7 +83,7 @@ def record(path: Path, translator: Translator, results: list[dict]) -> None:
 
 
 def show(sentences: list[TypedSentence], translations: list[str]) -> None:
-    """Print every translation in which something was lost, and what."""
+    """Print every translation that lost something, and what it lost."""
     for sentence, translation in zip(sentences, translations):
         lost = [item.shown for item in sentence.items if not is_kept(item, translation)]
         if lost:

@@ -1,4 +1,4 @@
-"""Sources as people type them in a hurry: small letters, no end mark, a slip of the finger."""
+"""Typing errors in sources: lower case, no end mark, a mistyped letter."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ SLIPS = 0.4  # the share of hurried sentences that have one; the others lack cap
 
 
 def hurried(sentence: str, random: np.random.Generator) -> str:
-    """The sentence with a slip in one of its words, or without capitals, without its end mark, or without both; as it
-    was where there is nothing to change."""
+    """Return the sentence with a mistyped word, in lower case, without its end mark, or both of the latter; unchanged
+    if nothing applies."""
     if random.random() < SLIPS:
         return _slipped(sentence, random)
     kind = random.integers(3)  # 0: no capitals; 1: no end mark; 2: neither
@@ -20,7 +20,7 @@ def hurried(sentence: str, random: np.random.Generator) -> str:
 
 
 def _slipped(sentence: str, random: np.random.Generator) -> str:
-    """One letter within a word of at least four letters left out, doubled, or changed with the next one."""
+    """Omit, double or swap one letter within a word of at least four letters."""
     words = sentence.split(" ")
     long = [number for number, word in enumerate(words) if len(word) > 3 and word.isalpha()]
     if not long:

@@ -1,4 +1,4 @@
-"""Checkpoints in parts of limited size, for ways home that take no large file; the optimiser's state stays behind."""
+"""Split checkpoints into parts of limited size, without the optimiser's state, and join them again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def split(checkpoints: Path, out: Path, *, part_bytes: int = PART_BYTES) -> list
 
 
 def join(parts: Path, checkpoints: Path) -> list[Path]:
-    """Put split files together again. ValueError naming a file of which a part is missing or damaged."""
+    """Join split files. Raises ValueError if a part is missing or damaged."""
     found = []
     for line in (parts / SUMS).read_text(encoding="utf-8").splitlines():
         wanted, name = line.split("  ", 1)

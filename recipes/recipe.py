@@ -1,4 +1,4 @@
-"""How each shipped checkpoint is made: one declarative file a checkpoint, and the commands that follow from it."""
+"""The recipes of the shipped checkpoints: one declarative file for each, and the commands that follow from it."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Stage:
 
     @property
     def path(self) -> str:
-        """How other stages name it, such as "de-en/second"."""
+        """The name by which other stages refer to it, such as "de-en/second"."""
         return f"{self.recipe}/{self.name}"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The stages that must be done before."""
+        """The names of the stages it depends on."""
         names = ("init", "with", "synthetic")
         return (*(self.settings[name] for name in names if name in self.settings), *self.settings.get("without", ()))
 
 
 def read_recipe(name: str, folder: Path = RECIPES) -> tuple[Stage, ...]:
-    """The stages of a recipe. ValueError naming the file for an unknown recipe, kind or setting."""
+    """Return the stages of a recipe. Raises ValueError for an unknown recipe, kind or setting."""
     path = folder / f"{name}.json"
     if not path.is_file():
         raise ValueError(f"there is no recipe {name!r}: {', '.join(all_recipes(folder))}")
@@ -79,7 +79,8 @@ def all_recipes(folder: Path = RECIPES) -> list[str]:
 
 
 def in_order(name: str, folder: Path = RECIPES) -> list[Stage]:
-    """Every stage that a recipe's last one needs, each after what it needs itself. ValueError for a circle or a gap."""
+    """Return the stages that a recipe's last one depends on, in order. Raises ValueError for a cycle or a missing
+    stage."""
     ordered: dict[str, Stage] = {}
 
     def add(path: str, above: tuple[str, ...]) -> None:
@@ -100,8 +101,8 @@ def in_order(name: str, folder: Path = RECIPES) -> list[Stage]:
 
 
 def commands(stage: Stage, data: Path, work: Path) -> list[list[str]]:
-    """What makes a stage: arguments of `python -m`, one program after the other. A program with a single ">" writes
-    into the file behind it; one with "<" reads from there."""
+    """Return the commands of a stage, each as arguments of `python -m`. ">" redirects the output to the following file,
+    "<" the input from it."""
     return {"train": _train, "translate": _translate, "judge": _judge}[stage.kind](stage, data, work)
 
 

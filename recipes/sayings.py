@@ -1,4 +1,4 @@
-"""Everyday sentences of our own, to train on."""
+"""Everyday sentences of this project as a training corpus."""
 
 from __future__ import annotations
 

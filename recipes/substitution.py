@@ -1,4 +1,4 @@
-"""Other names, towns, numbers, dates and times in a sentence pair where the same ones stand on both sides."""
+"""Replace names, towns, numbers, dates and times that occur on both sides of a sentence pair."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class Slot:
-    """What stands on both sides and may be replaced: its kind and where it is, as (start, end) of each occurrence."""
+    """A replaceable value on both sides: its kind and the (start, end) of each occurrence."""
 
     kind: str
     spans: tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
@@ -98,7 +98,7 @@ class Substituter:
         self.towns = {town["en"]: town for town in read_towns()}
 
     def slots(self, pair: tuple[str, str]) -> tuple[Slot, ...]:
-        """What can be replaced in a pair, without overlaps; () if nothing can."""
+        """Return the replaceable slots of a pair, without overlaps."""
         if not any(c.isdigit() or c.isupper() for c in pair[0][1:] + pair[0][:1]):
             return ()
         found: list[Slot] = []
@@ -118,7 +118,7 @@ class Substituter:
         return tuple(found)
 
     def replace(self, pair: tuple[str, str], slots: tuple[Slot, ...], random: np.random.Generator) -> tuple[str, str]:
-        """The pair with every slot filled anew."""
+        """Return the pair with other values in its slots."""
         edits: tuple[list, list] = ([], [])
         for slot in slots:
             filler = self._draw(slot, pair, random)
@@ -133,7 +133,7 @@ class Substituter:
         return _redrawn(slot.kind, pair[0][start:end], random)
 
     def _both(self, pair: tuple[str, str], kind: str, read: Callable) -> list[Slot]:
-        """Slots of the values that stand equally often, and at least once, on both sides."""
+        """Return the slots of the values that occur equally often on both sides."""
         sides = [read(text, language) for text, language in zip(pair, self.languages)]
         return [
             Slot(
@@ -161,7 +161,7 @@ class Substituter:
         return slots
 
     def _kind(self, name: str, text: str) -> tuple[str | None, tuple[str, ...]]:
-        """A capitalised English word's kind, and what it may be called on the other side; None: not a name."""
+        """Return the kind of a capitalised English word and its names on the other side; None if it is not a name."""
         other = next(language for language in self.languages if language != "en")
         if name in self.towns:
             return "town", (self.towns[name][other],)
@@ -203,7 +203,7 @@ def _read_number(text: str, language: str) -> dict[Number, list[tuple[int, int]]
 
 
 def _redrawn(kind: str, old: str, random: np.random.Generator) -> Value:
-    """A value of the same sort; a number for one with decimals, like a year, of two digits or fewer, or any."""
+    """Draw a value of the same sort; numbers with decimals, years, small and other numbers are different sorts."""
     if kind == "number":
         digits = re.sub(r"\D", "", old)
         year = old == digits and len(digits) == 4 and digits[0] in "12"
@@ -220,7 +220,7 @@ def _redrawn(kind: str, old: str, random: np.random.Generator) -> Value:
 
 
 def _occurrences(text: str, word: str, *, genitive: bool = False) -> list[tuple[int, int]]:
-    """Where a whole word stands. genitive: also before a German genitive s, which is left where it is."""
+    """Return the positions of a whole word. genitive: also before a German genitive s, which stays."""
     ending = r"(?=s?(?![\w]))" if genitive else r"(?!\w)"
     return [match.span() for match in re.finditer(rf"(?<![\w-]){re.escape(word)}{ending}(?!-)", text)]
 

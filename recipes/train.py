@@ -1,7 +1,7 @@
-"""Train a network on what the shipped checkpoints are made of: python -m recipes.train --help
+"""Train a network with the recipe of the shipped checkpoints: python -m recipes.train --help
 
-attention-atlas train, with more to train on: corpora with names and numbers drawn anew, filled frames, composed
-sentences, sayings, hurried typing.
+Like attention-atlas train, with further training data: replaced names and numbers, filled frames, composed sentences,
+sayings, typing errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recipes.mixture import Mixture, MixtureConfig
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options that name corpora. `--repeat sayings TIMES` adds the sayings."""
+    """Add the options that name corpora. `--repeat sayings TIMES` adds the sayings."""
     corpora.add_options(parser)
     parser.add_argument(
         "--without",

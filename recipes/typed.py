@@ -1,8 +1,8 @@
-"""Sentences as people type them: are names, towns, firms, numbers, dates and times kept right?
+"""Test sentences with names, towns, firms, numbers, dates and times, which a translation must keep.
 
-Frames of our own, in recipes/frames: those called open to look at while working, the sealed ones to report on.
-Fillers that training never samples (part 0, see recipes.slots.fillers) and those that it does are scored apart. What
-counts as right is written down before anything is translated: the forms of the target language, as whole tokens.
+The frames are in recipes/frames: open ones for development, sealed ones for a final report. Fillers that training never
+samples (part 0, see recipes.slots.fillers) and the others are scored separately. A filler is kept if a translation
+contains one of its forms in the target language as whole tokens.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ WORDS = {  # for small numbers, a word is as right as a digit
 
 @dataclass(frozen=True)
 class Item:
-    """One filler of a sentence: its slot's kind, what stands in the source, and what is right in the translation."""
+    """A filler of a sentence: the kind of its slot, its form in the source, and the accepted forms in the
+    translation."""
 
     kind: str
     shown: str
@@ -46,7 +47,7 @@ class TypedSentence:
 
 
 def read_typed_frames(which: str, language: str) -> tuple[str, ...]:
-    """The frames of a set in a source language. ValueError for a set or language that there is not."""
+    """Return the frames of a set in a source language. Raises ValueError for an unknown set or language."""
     path = FRAMES / f"{which}.{language}.txt"
     if which not in FRAME_SETS or not path.is_file():
         raise ValueError(f"there are no {which!r} frames in the language {language!r}")
@@ -56,7 +57,7 @@ def read_typed_frames(which: str, language: str) -> tuple[str, ...]:
 def fill_typed(
     frames: Iterable[str], direction: str, *, training: bool, seed: int, fillings: int = FILLINGS
 ) -> list[TypedSentence]:
-    """Every frame, filled `fillings` times: with fillers that training samples, or with those that it never does."""
+    """Fill every frame `fillings` times, with fillers that training samples or with held-out ones."""
     source, target = parse_direction(direction)
     fillers, random = Fillers(training=training, spliced=0.0), np.random.default_rng(seed)
     sentences = []
@@ -73,7 +74,7 @@ def fill_typed(
 
 
 def accepted(filler: Filler | Value, language: str) -> tuple[str, ...]:
-    """Every string that is right for a filler in a language."""
+    """Return all accepted strings of a filler in a language."""
     if isinstance(filler, Filler):
         return (filler[language],)
     forms = list(filler.forms(language))
@@ -93,8 +94,8 @@ def accepted(filler: Filler | Value, language: str) -> tuple[str, ...]:
 
 
 def is_kept(item: Item, translation: str) -> bool:
-    """Whether one of the accepted strings stands in a translation as whole tokens; case and accents count, the kind of
-    space does not. A number is not part of a longer one."""
+    """Return whether a translation contains one of the accepted strings as whole tokens. Case and accents count, the
+    kind of space does not; a number inside a longer one does not count."""
     text = " ".join(translation.split())
     return any(
         re.search(
@@ -108,7 +109,7 @@ def is_kept(item: Item, translation: str) -> bool:
 
 
 def tally(sentences: list[TypedSentence], translations: list[str]) -> dict[str, dict[str, int]]:
-    """How many items were kept, of how many, by kind and under "all"."""
+    """Count the kept items and all items, by kind and under "all"."""
     kept: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for sentence, translation in zip(sentences, translations, strict=True):
@@ -121,5 +122,5 @@ def tally(sentences: list[TypedSentence], translations: list[str]) -> dict[str, 
 
 
 def _loose(form: str) -> str:
-    """A pattern for the form with any single space where it has one."""
+    """Return a pattern for a form in which any space character matches a space."""
     return r"\s".join(re.escape(word) for word in form.split())

@@ -1,1 +1,1 @@
-"""Everyday sentence pairs, composed in German and English at once from a lexicon of our own."""
+"""Everyday sentence pairs, composed in German and English at once from a lexicon of this project."""

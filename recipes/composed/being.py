@@ -1,4 +1,4 @@
-"""What somebody or something is like, does for a living, or is compared with; what there is; the weather."""
+"""Sentences with "to be": descriptions, occupations, comparisons, "there is", and the weather."""
 
 from __future__ import annotations
 
@@ -24,74 +24,78 @@ FOUND = (("food", "drink"), ("building",), ("thing", "furniture"), ("event",), (
 class Being(Clauses):
     """Draws sentences with to be, and of the weather."""
 
-    def described(self) -> tuple[str, str]:
-        subject = self.phrases.subject(self.one(DESCRIBED))
-        adjective = self.one(self.phrases.adjectives(subject.classes) or self.lexicon.described["person"])
-        degree = self.one((("", ""), *self.lexicon.openings["degree"]))
+    def description(self) -> tuple[str, str]:
+        subject = self.phrases.subject(self.pick(DESCRIBED))
+        adjective = self.pick(self.phrases.adjectives(subject.classes) or self.lexicon.described["person"])
+        degree = self.pick((("", ""), *self.lexicon.openings["degree"]))
         entry = self.lexicon.simple(
             joined([degree[0], adjective.base, "sein"]), joined(["be", degree[1], adjective.english]), "stative"
         )
-        return self.said(self.clause(("habit", "told", "told", "will"), subject=subject, entry=entry, plain=True))
+        return self.make_statement(
+            self.clause(("habit", "told", "told", "will"), subject=subject, entry=entry, plain=True)
+        )
 
-    def employed(self) -> tuple[str, str]:
+    def occupation(self) -> tuple[str, str]:
         """ "Mein Bruder ist Krankenpfleger.", "Sie arbeitet seit Montag als Köchin."."""
         subject = self.phrases.subject(("person",))
         while subject.person[0] > 2 or "job" in subject.classes:
             subject = self.phrases.subject(("person",))
         jobs = [n for n in self.lexicon.by_class["job"] if subject.gender not in "mf" or n.gender == subject.gender]
-        noun = self.one(jobs)
+        noun = self.pick(jobs)
         job = f"{english.article(noun.english)} {noun.english}"
         if self.chance(0.5):
-            place = self.one(self.lexicon.places).at if self.chance(0.3) else ("", "")
+            place = self.pick(self.lexicon.places).at if self.chance(0.3) else ("", "")
             entry = self.lexicon.simple(
                 joined(["als", noun.singular, place[0], "arbeiten"]), joined(["work as", job, place[1]])
             )
-            return self.said(replace(self.clause(("habit", "since", "told"), subject=subject, entry=entry), place=None))
+            return self.make_statement(
+                replace(self.clause(("habit", "since", "told"), subject=subject, entry=entry), place=None)
+            )
         entry = self.lexicon.simple(f"{noun.singular} sein", f"be {job}", "stative")
-        return self.said(self.clause(("habit", "told", "since"), subject=subject, entry=entry, plain=True))
+        return self.make_statement(self.clause(("habit", "told", "since"), subject=subject, entry=entry, plain=True))
 
-    def compared(self) -> tuple[str, str]:
-        classes = self.one(COMPARED)
+    def comparison(self) -> tuple[str, str]:
+        classes = self.pick(COMPARED)
         while True:
             first, second = (
-                self.phrases.noun_phrase(classes, None, kind=self.one(("own", "dies", "def"))) for _ in range(2)
+                self.phrases.noun_phrase(classes, None, kind=self.pick(("own", "dies", "def"))) for _ in range(2)
             )
             if known := [adjective for adjective in self.phrases.adjectives(first.classes) if adjective.comparative]:
                 break
-        adjective = self.one(known)
+        adjective = self.pick(known)
         if self.chance(0.35):
-            denied = self.one((("genauso", "as"), ("nicht so", "not as")))
+            denied = self.pick((("genauso", "as"), ("nicht so", "not as")))
             de, en = f"{denied[0]} {adjective.base} wie", f"{denied[1]} {adjective.english} as"
         else:
-            much = self.one((("", ""), ("viel", "much"), ("etwas", "a bit")))
+            much = self.pick((("", ""), ("viel", "much"), ("etwas", "a bit")))
             de = joined([much[0], adjective.comparative, "als"])
             en = joined([much[1], adjective.english_comparative, "than"])
         entry = self.lexicon.simple(f"{de} {second.german['nom']} sein", f"be {en} {second.english[1]}", "stative")
-        return self.said(self.clause(("habit", "told"), subject=first, entry=entry, plain=True))
+        return self.make_statement(self.clause(("habit", "told"), subject=first, entry=entry, plain=True))
 
     def there_is(self) -> tuple[str, str]:
-        classes = self.one(FOUND)
-        kind = self.one(("ein", "kein", "ein"))
+        classes = self.pick(FOUND)
+        kind = self.pick(("ein", "kein", "ein"))
         phrase = replace(self.phrases.noun_phrase(classes, None, kind=kind), definite=False)
-        negation = "" if kind != "kein" else self.one(("kein", "kein mehr"))
+        negation = "" if kind != "kein" else self.pick(("kein", "kein mehr"))
         if negation == "kein mehr":
             phrase = phrase.no_longer
         subject = replace(IT, english=("there", "there"), person=(2, phrase.person[1]))
         verb = german.Verb("", "geben", "gibt", "gab", "gegeben", "haben")
         complement = Complement("", "acc", classes)
         entry = Entry(("it",), (complement,), verb, english.Verb("be", "was", "been"), ("1",), frozenset({"stative"}))
-        place = self.one(self.lexicon.places).at
-        clause = Clause(subject, entry, (phrase,), self.one(("habit", "told", "will")), negation, place=place)
+        place = self.pick(self.lexicon.places).at
+        clause = Clause(subject, entry, (phrase,), self.pick(("habit", "told", "will")), negation, place=place)
         bare = replace(clause, place=None)
         if clause.tense == "will" or self.chance(0.5):
             return f"{place[0]} {in_german(bare, 'question')}.", in_english(clause, "main") + "."
         return f"{in_german(bare, 'main')} {place[0]}.", in_english(clause, "main") + "."
 
     def weather(self) -> tuple[str, str]:
-        entry = self.one(self.lexicon.weather)
+        entry = self.pick(self.lexicon.weather)
         tenses = (
             ("past", "told", "future", "will", "can") if entry.english.base == "be" else ("past", "told", "will", "now")
         )
         clause = self.clause(tenses, subject=IT, entry=entry)
-        where = self.one(self.lexicon.places).at if self.chance(0.3) else None
-        return self.said(replace(clause, place=where))
+        where = self.pick(self.lexicon.places).at if self.chance(0.3) else None
+        return self.make_statement(replace(clause, place=where))

@@ -1,4 +1,4 @@
-"""One clause in both languages, before it is put into words: a verb with what it takes, its tense, what is denied."""
+"""A clause in both languages before it is put into words: a verb with its arguments, tense and negation."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Clause:
 
     tense: "past" (German perfect), "told" (preterite), "perfect" (English perfect as well), "pluperfect", "habit" (the
     present), "now", "since", "future" (German present), "will", or a key of the tables of modal verbs above.
-    negation: a key of NEGATIONS. place: in both languages. front: what begins a German main clause: "subject",
-    "adverbial" (in English, too) or "object". gap: the number of the complement that a pronoun of a relative clause or
-    a question stands for, -1 for the subject. mid: a word such as "already" that stands in the middle in both.
+    negation: a key of NEGATIONS. place: in both languages. front: the first element of a German main clause: "subject",
+    "adverbial" (also in English) or "object". gap: the number of the complement that the pronoun of a relative clause
+    or question replaces, -1 for the subject. mid: a word such as "already" in the middle of both.
     """
 
     subject: Phrase

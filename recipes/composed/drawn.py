@@ -1,4 +1,4 @@
-"""Clauses drawn at random: a verb, who does it to whom, when, and whether it is denied."""
+"""Random clauses: a verb with subject, objects, adverbials and perhaps a negation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recipes.composed.lexicon import Adverbial, Entry, Lexicon
 from recipes.composed.phrases import HUMAN, Kind, Phrase, Phrases
 from recipes.slots.fillers import Fillers
 
-# What a tense's adverbials are, and how often each tense is drawn.
+# The adverbials of each tense, and the weight of each tense.
 TIMES = {"past": "past", "told": "past", "future": "future", "will": "future", "habit": "habit", "since": "since"}
 TENSES = {
     "past": 5, "told": 2, "future": 3, "will": 1.5, "habit": 2, "now": 1, "since": 1.2, "perfect": 1.5, "can": 1,
@@ -31,16 +31,16 @@ MIDS = {
 
 
 class NoVerb(LookupError):
-    """No verb of the lexicon goes with a subject."""
+    """Raised if no verb of the lexicon goes with a subject."""
 
 
 class Clauses:
-    """Draws clauses. random: what it draws with."""
+    """Draws clauses with a random generator."""
 
     def __init__(self, fillers: Fillers, random: np.random.Generator, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
         self.phrases = Phrases(lexicon, fillers, random)
-        self.chance, self.one = self.phrases.chance, self.phrases.one
+        self.chance, self.pick = self.phrases.chance, self.phrases.pick
 
     def clause(
         self,
@@ -52,8 +52,9 @@ class Clauses:
         plain: bool = False,
         front: str | None = None,
     ) -> Clause:
-        """A clause in one of the tenses; the other parameters are what may be settled of it beforehand, one each.
-        plain: without adverbials and negation; gap and front: as Clause says."""
+        """Draw a clause in one of the tenses; the other parameters fix parts of it.
+
+        plain: without adverbials and negation; gap and front: as in Clause."""
         if entry is None:
             entry = self.entry(subject)
         subject = subject or self.phrases.subject(entry.subjects)
@@ -61,36 +62,36 @@ class Clauses:
         arguments = tuple(self.phrases.object(c.classes, subject) for c in entry.complements)
         clause = Clause(subject, entry, arguments, tense, gap=gap)
         if {"to", "at"} & set(entry.middle):
-            place = self.one(self.lexicon.places)
+            place = self.pick(self.lexicon.places)
             clause = replace(clause, place=place.to if "to" in entry.middle else place.at)
         if not plain:
             clause = self._adverbials(self._negated(clause) if self.chance(0.16) else clause)
         return replace(clause, front=front) if front else clause
 
-    def said(self, clause: Clause) -> tuple[str, str]:
-        """The clause as a statement."""
+    def make_statement(self, clause: Clause) -> tuple[str, str]:
+        """Return the clause as a statement in both languages."""
         return in_german(clause, "main") + ".", in_english(clause, "main") + "."
 
     def entry(self, subject: Phrase | None) -> Entry:
-        """A verb that the subject may have. NoVerb if there is none."""
+        """Draw a verb that fits the subject. Raises NoVerb if there is none."""
         if subject is None:
-            return self.one(self.lexicon.verbs)
+            return self.pick(self.lexicon.verbs)
         classes = sorted(HUMAN if subject.human else subject.classes)
         known = [name for name in classes if name in self.lexicon.verbs_of]
         if not known:
             raise NoVerb(f"no verb for {subject.english[0]}")
-        return self.one(self.lexicon.verbs_of[self.one(known, [len(self.lexicon.verbs_of[name]) for name in known])])
+        return self.pick(self.lexicon.verbs_of[self.pick(known, [len(self.lexicon.verbs_of[name]) for name in known])])
 
     def _tense(self, entry: Entry, tenses) -> str:
         allowed = [t for t in tenses if not (t in ("now", "since") and {"event", "idiom", "stative"} & entry.flags)]
         if not HUMAN & set(entry.subjects) or "stative" in entry.flags:
             allowed = [t for t in allowed if t not in WILLED] or ["told"]
-        return self.one(allowed, [TENSES.get(t, 1) for t in allowed])
+        return self.pick(allowed, [TENSES.get(t, 1) for t in allowed])
 
     def _time(self, kind: str, entry: Entry) -> Adverbial:
         """An adverbial of the kind; what lasts is not at half past eight."""
         while True:
-            drawn = self.one(self.lexicon.when[kind])
+            drawn = self.pick(self.lexicon.when[kind])
             if "stative" not in entry.flags or "clock" not in drawn.kinds:
                 return drawn
 
@@ -100,11 +101,11 @@ class Clauses:
         if clause.negation in ("no more", "not yet", "never", "never yet", "kein mehr"):
             return clause
         if tense == "now":
-            found = [self.one(self.lexicon.when["now"])]
+            found = [self.pick(self.lexicon.when["now"])]
         elif tense == "habit" and "stative" in entry.flags:
             pass
         elif tense == "habit" and self.chance(0.5):
-            found = [self.one(self.lexicon.when["often"])]
+            found = [self.pick(self.lexicon.when["often"])]
         elif tense in TIMES and (tense != "told" or self.chance(0.6)):
             found = [self._time(TIMES[tense], entry)]
         elif tense in ("must", "want", "should", "could then", "ought", "would like", "can") and self.chance(0.5):
@@ -112,21 +113,21 @@ class Clauses:
         elif tense in ("had to", "could", "wanted") and self.chance(0.6):
             found = [self._time("past", entry)]
         if "food" in {name for c in entry.complements for name in c.classes} and "essen" in entry.german.infinitive:
-            found += [self.one(self.lexicon.when["food"])] if self.chance(0.4) else []
+            found += [self.pick(self.lexicon.when["food"])] if self.chance(0.4) else []
         extra = self.phrases.random.random()
         human = clause.subject.human and tense != "since"
         if extra < 0.11 and tense in FINISHED and human:
-            found.append(self.one(self.lexicon.when["reason"]))
+            found.append(self.pick(self.lexicon.when["reason"]))
         elif extra < 0.18 and human and "stative" not in entry.flags and "idiom" not in entry.flags:
-            found.append(self.one(self.lexicon.when["company"]))
+            found.append(self.pick(self.lexicon.when["company"]))
         elif extra < 0.5 and "to" in entry.middle and human:
-            found.append(self.one(self.lexicon.when["means"]))
+            found.append(self.pick(self.lexicon.when["means"]))
         elif extra < 0.25 and human and not clause.place and not {"stative", "idiom"} & entry.flags:
-            clause = replace(clause, place=self.one(self.lexicon.places).at)
+            clause = replace(clause, place=self.pick(self.lexicon.places).at)
         elif extra < 0.4 and tense in MIDS and not clause.negation:
-            clause = replace(clause, mid=self.one(MIDS[tense]))
+            clause = replace(clause, mid=self.pick(MIDS[tense]))
         if tense == "perfect" and not clause.mid and not clause.negation:
-            clause = replace(clause, mid=self.one(MIDS["perfect"]))
+            clause = replace(clause, mid=self.pick(MIDS["perfect"]))
         front = "subject"
         if found and self.chance(0.4) and FIRST & found[0].kinds:
             front = "adverbial"
@@ -135,7 +136,7 @@ class Clauses:
         return replace(clause, adverbials=tuple(found), front=front)
 
     def _object_first(self, clause: Clause) -> bool:
-        """Whether the object can stand first without being taken for the subject."""
+        """Return whether the object can come first without being mistaken for the subject."""
         bare = [i for i, c in enumerate(clause.entry.complements) if not c.preposition and i != clause.gap]
         if not bare or clause.gap is not None:
             return False
@@ -151,7 +152,7 @@ class Clauses:
         )
 
     def _negated(self, clause: Clause) -> Clause:
-        """The clause denied: with "kein" where the object is indefinite."""
+        """Negate the clause, with "kein" if the object is indefinite."""
         index = clause.entry.object_number
         if clause.tense in ("since", "now") or "noneg" in clause.entry.flags:
             return clause
@@ -168,10 +169,10 @@ class Clauses:
             weights = {"not yet": 2.0, "never yet": 2.0}
         elif clause.tense in ("habit", "can", "want", "may"):
             weights |= {"no more": 1.5}
-        return self._all_definite(replace(clause, negation=self.one(weights, weights.values())))
+        return self._all_definite(replace(clause, negation=self.pick(weights, weights.values())))
 
     def _all_definite(self, clause: Clause, but: int | None = None) -> Clause:
-        """Where something is negated, what is indefinite becomes definite, but for the object of "kein"."""
+        """Make the indefinite phrases of a negated clause definite, except the object of "kein"."""
         if not clause.negation:
             return clause
         arguments = []

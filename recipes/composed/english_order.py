@@ -1,4 +1,4 @@
-"""A clause in English: its verb with the auxiliaries, and the order of all around it."""
+"""Put a clause into English: the verb with its auxiliaries, and the word order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def in_english(clause: Clause, order: str) -> str:
 
 
 def _base(clause: Clause) -> str:
-    """What stands behind a form of "do"."""
+    """Return the verb form that follows a form of "do"."""
     modal = (MODALS | PAST_MODALS).get(clause.tense)
     return modal[1][0] if modal else clause.entry.english.base
 
@@ -58,7 +58,7 @@ def _within(adverbial: Adverbial) -> bool:
 
 
 def _front_english(clause: Clause, order: str) -> tuple[list[str], list[str]]:
-    """What begins a main clause, a comment always; and what ends it."""
+    """Return the adverbials before and after a main clause; comments always come first."""
     comments = [a for a in clause.adverbials if "mood" in a.kinds]
     if clause.front == "adverbial" and clause.adverbials and not _within(clause.adverbials[0]):
         comments = [clause.adverbials[0]]
@@ -75,7 +75,7 @@ def _ends(clause: Clause, fronted: Adverbial | None) -> list[str]:
 
 
 def _rest(clause: Clause) -> list[str]:
-    """What stands behind the English verb."""
+    """Return everything after the English verb."""
     words = []
     subject = clause.subject
     for part in clause.entry.pattern:
@@ -98,7 +98,7 @@ def _rest(clause: Clause) -> list[str]:
 
 
 def group(clause: Clause) -> list[str]:
-    """The English verb with its auxiliaries; the first word is finite."""
+    """Return the English verb with its auxiliaries; the first word is finite."""
     verb, tense, person = clause.entry.english, clause.tense, clause.subject.person[1]
     rest = [verb.base]
     if clause.passive:

@@ -1,4 +1,4 @@
-"""A clause in German: its finite verb, what closes it, and the order of all between."""
+"""Put a clause into German: the finite verb, the closing verb forms, and the word order."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ def in_german(clause: Clause, order: str) -> str:
 
 
 def _with_subject(clause: Clause, subject: str, pronouns: list[str]) -> list[str]:
-    """Pronouns stand before a subject that is none: "hat mir meine Tante"."""
+    """Place pronouns before a subject that is not a pronoun: "hat mir meine Tante"."""
     return [subject, *pronouns] if clause.subject.kind is Kind.PRONOUN or not subject else [*pronouns, subject]
 
 
 def _fronted(clause: Clause, *middle: list[str]) -> tuple[str, list[str], list[str], list[str]]:
-    """What begins the main clause in place of the subject ("": nothing), and the middle without it."""
+    """Return the element that replaces the subject at the start of a main clause ("" for none), and the middle without
+    it."""
     text = ""
     if clause.front == "adverbial" and clause.adverbials:
         text = clause.adverbials[0].german
@@ -56,8 +57,8 @@ def _fronted(clause: Clause, *middle: list[str]) -> tuple[str, list[str], list[s
 
 
 def _middle(clause: Clause, negation: str) -> tuple[list[str], list[str], list[str]]:
-    """The German middle field: pronouns; time and definite objects; the negation and what stands behind it: indefinite
-    and prepositional objects, places and fixed words."""
+    """Return the German middle field: pronouns; time and definite objects; the negation, followed by indefinite and
+    prepositional objects, places and fixed words."""
     direct, indirect, datives, objects, late = [], [], [], [], []
     number, fixed = 0, False
     for part in clause.entry.middle:
@@ -91,7 +92,7 @@ def _middle(clause: Clause, negation: str) -> tuple[list[str], list[str], list[s
 
 
 def finite(clause: Clause) -> tuple[str, list[str]]:
-    """The German finite verb and what closes the clause."""
+    """Return the German finite verb and the closing verb forms of the clause."""
     verb, tense, person = clause.entry.german, clause.tense, clause.subject.person[0]
     who = german.PERSONS[person]
     infinitive, participle, auxiliary = [verb.whole], verb.past_participle, verb.auxiliary

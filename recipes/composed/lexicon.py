@@ -1,4 +1,4 @@
-"""The words that sentences are composed of, read from the tables in this folder."""
+"""The lexicon of the composed sentences, read from the tables in this folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Adjective:
 
 @dataclass(frozen=True)
 class Complement:
-    """What a verb takes beside its subject: case "acc" or "dat" and the classes of nouns, after a preposition or ""."""
+    """A complement of a verb: its case "acc" or "dat", the classes of its nouns, and a preposition or ""."""
 
     preposition: str
     case: str
@@ -47,9 +47,9 @@ class Complement:
 
 @dataclass(frozen=True)
 class Entry:
-    """A verb in both languages with what it takes. middle: complements and fixed words, in German order; pattern: what
-    stands behind the English verb, with 1, 2 for the complements, TO and AT for places, POSS and SELF for the subject;
-    flags: "sein", "stative", "passive" (usual in German), "event" (punctual), "idiom", "noneg" (never denied)."""
+    """A verb in both languages with its complements. middle: complements and fixed words, in German order; pattern: the
+    words after the English verb, with 1, 2 for the complements, TO and AT for places, POSS and SELF for the subject;
+    flags: "sein", "stative", "passive" (usual in German), "event" (punctual), "idiom", "noneg" (never negated)."""
 
     subjects: tuple[str, ...]
     middle: tuple[str | Complement, ...]
@@ -60,7 +60,7 @@ class Entry:
 
     @property
     def object_number(self) -> int | None:
-        """Which of its complements is the accusative object; None if none is."""
+        """The number of the complement that is the accusative object, or None."""
         numbers = [i for i, c in enumerate(self.complements) if c.case == "acc" and not c.preposition]
         return numbers[0] if numbers else None
 
@@ -71,7 +71,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Adverbial:
-    """An adverbial in both languages. kinds: the tenses it goes with, or what else it is."""
+    """An adverbial in both languages. kinds: the tenses it goes with, or other categories."""
 
     german: str
     english: str
@@ -87,7 +87,7 @@ class Place:
 
 
 class Lexicon:
-    """All the tables. ValueError for a line that cannot be read."""
+    """All tables of the lexicon. Raises ValueError for a line that cannot be parsed."""
 
     def __init__(self) -> None:
         self.nouns = [_noun(row) for row in rows("nouns.tsv")]
@@ -115,7 +115,7 @@ class Lexicon:
         for entry in self.verbs:
             for name in entry.subjects:
                 self.verbs_of.setdefault(name, []).append(entry)
-        self.described: dict[str, list[Adjective]] = defaultdict(list)
+        self.description: dict[str, list[Adjective]] = defaultdict(list)
         for adjective in self.adjectives:
             for name in adjective.classes:
                 self.described[name].append(adjective)
@@ -125,13 +125,13 @@ class Lexicon:
                 self.when[kind].append(adverbial)
 
     def simple(self, infinitive: str, meaning: str, *flags: str) -> Entry:
-        """A verb with fixed words alone, from its German and English infinitives."""
+        """Return a verb with fixed words only, from its German and English infinitives."""
         sein = "sein" if infinitive.split()[-1] in ("sein", "werden", "bleiben") else ""
         return _entry(["person", infinitive, meaning, ",".join([sein, *flags])], self.strong, self.irregular)
 
 
 def rows(name: str) -> Iterator[list[str]]:
-    """The lines of a table, split at tabs; # begins a comment."""
+    """Return the lines of a table, split at tabs; # begins a comment."""
     for number, line in enumerate((FOLDER / name).read_text(encoding="utf-8").splitlines(), start=1):
         if line.strip() and not line.startswith("#"):
             row = [cell.strip() for cell in line.split("\t")]

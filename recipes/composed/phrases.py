@@ -33,7 +33,7 @@ HUMAN = frozenset({"person", "job", "family", "child"})
 
 
 class Kind(Enum):
-    """What a phrase is."""
+    """The kinds of phrases."""
 
     PRONOUN, NAME, NOUN = range(3)
 
@@ -75,8 +75,8 @@ class Phrases:
     def chance(self, share: float) -> bool:
         return self.random.random() < share
 
-    def one(self, items: Iterable, weights: Iterable[float] | None = None):
-        """One of the items."""
+    def pick(self, items: Iterable, weights: Iterable[float] | None = None):
+        """Draw one of the items."""
         items = items if isinstance(items, (list, tuple)) else list(items)
         if weights is None:
             return items[self.random.integers(len(items))]
@@ -84,12 +84,12 @@ class Phrases:
         return items[bisect(total, self.random.random() * total[-1])]
 
     def subject(self, classes: tuple[str, ...]) -> Phrase:
-        """Who or what does it: a person is often a pronoun or a name."""
+        """Draw a subject; a person is often a pronoun or a name."""
         if HUMAN & set(classes):
             draw = self.random.random()
             if draw < 0.4:
                 weights = [5, 3, 3, 3, 3, 1, 2, 2]
-                return self.pronoun(self.one(PRONOUNS, weights))
+                return self.pronoun(self.pick(PRONOUNS, weights))
             if draw < 0.5:
                 return self.name()
         return self.noun_phrase(classes, None)
@@ -109,7 +109,7 @@ class Phrases:
         )
 
     def name(self) -> Phrase:
-        kind = self.one(("male", "female"))
+        kind = self.pick(("male", "female"))
         filler = self.fillers.sample(kind, self.random)
         de, en = filler["de"], filler["en"]
         if self.chance(0.15):
@@ -123,22 +123,22 @@ class Phrases:
         return Phrase(forms, (en, en), kind[0], (2, 2), own, kind=Kind.NAME, human=True)
 
     def object(self, classes: tuple[str, ...], subject: Phrase) -> Phrase:
-        """What it is done to, which may belong to the subject."""
+        """Draw an object, which may belong to the subject."""
         if HUMAN & set(classes) and self.chance(0.35):
             if self.chance(0.4):
                 return self.name()
             others = [key for key in PRONOUNS if PRONOUNS[key][0] != subject.person[0] and key not in ("Sie", "sie")]
-            return self.pronoun(self.one(others))
+            return self.pronoun(self.pick(others))
         return self.noun_phrase(classes, subject)
 
     def noun(self, classes: tuple[str, ...]) -> Noun:
         known = [name for name in classes if self.lexicon.by_class.get(name)]
         if not known:
             raise LookupError(f"no noun of the classes {classes}")
-        return self.one(self.lexicon.by_class[self.one(known)])
+        return self.pick(self.lexicon.by_class[self.pick(known)])
 
     def noun_phrase(self, classes: tuple[str, ...], owner: Phrase | None, *, kind: str | None = None) -> Phrase:
-        """A noun with a determiner, at times with an adjective, a number or what it belongs to."""
+        """Draw a noun with a determiner, sometimes with an adjective, a number or a possessor."""
         noun = self.noun(classes)
         plural = noun.gender == "p" or (bool(noun.plural and noun.english_plural) and self.chance(0.22))
         kind = kind if kind is not None else self._determiner(noun, plural)
@@ -150,7 +150,7 @@ class Phrases:
             possessor = (
                 owner
                 if owner is not None and owner.gender != "n" and self.chance(0.6)
-                else self.pronoun(self.one(("ich", "wir", "du")))
+                else self.pronoun(self.pick(("ich", "wir", "du")))
             )
         made = self.built(noun, plural, kind, possessor, adjective)
         if kind == "def" and "person" not in noun.classes and not adjective and self.chance(0.06):
@@ -167,7 +167,7 @@ class Phrases:
         described = f"{adjective.english} {word}" if adjective else word
         number = ""
         if kind == "number":
-            kind, number = self.one(NUMBERS)
+            kind, number = self.pick(NUMBERS)
         if possessor is not None:
             before, kind = possessor.own[1], possessor.own[0]
         elif number:
@@ -219,17 +219,17 @@ class Phrases:
             kinds |= {"": 4.0}
         else:
             kinds |= {"ein": 4.0, "jed": 0.2}
-        return self.one(kinds, kinds.values())
+        return self.pick(kinds, kinds.values())
 
     def adjectives(self, classes: frozenset[str]) -> list[Adjective]:
-        """Those that go with nouns of these classes."""
+        """Return the adjectives that go with nouns of these classes."""
         return [adjective for name in sorted(classes) for adjective in self.lexicon.described.get(name, ())]
 
     def _adjective(self, noun: Noun) -> Adjective | None:
         fitting = self.adjectives(noun.classes)
         if not HUMAN & noun.classes and self.chance(0.3):
             fitting += self.lexicon.described.get("alle", [])
-        return self.one(fitting) if fitting else None
+        return self.pick(fitting) if fitting else None
 
     def _belonging(self, owned: Phrase) -> Phrase:
         """ "das Auto meiner Nachbarin": "my neighbor's car"."""

@@ -26,8 +26,8 @@ class Questions(Clauses):
     def yes_or_no(self) -> tuple[str, str]:
         return self._question("", "", self._questionable(TENSES))
 
-    def asked(self) -> tuple[str, str]:
-        """A question with a question word: after an object, after the subject, or after how and when."""
+    def question(self) -> tuple[str, str]:
+        """Draw a question with a question word for an object, the subject, the manner or the time."""
         draw = self.phrases.random.random()
         if draw < 0.35:
             entry = self.entry(None)
@@ -36,7 +36,7 @@ class Questions(Clauses):
         if draw < 0.5:
             clause = self.clause(("past", "habit", "can", "will", "want", "future"), subject=WHO, front="subject")
             return in_german(clause, "main") + "?", in_english(clause, "main") + "?"
-        de, en = self.one(self.lexicon.openings["asked"])
+        de, en = self.pick(self.lexicon.openings["asked"])
         clause = self._questionable(("past", "told", "will", "can", "must", "want", "future", "habit"))
         if de != "warum":
             kept = clause.negation if clause.negation in WITHOUT else ""
@@ -45,14 +45,14 @@ class Questions(Clauses):
         return de, en[:-1] + " with?" if de.startswith("mit wem") else en
 
     def request(self) -> tuple[str, str]:
-        """Something asked for: an imperative."""
-        key = self.one(("du", "Sie", "ihr"), [5, 3, 1.5])
+        """Draw a request in the imperative."""
+        key = self.pick(("du", "Sie", "ihr"), [5, 3, 1.5])
         subject = self.phrases.pronoun(key)
         while True:
             entry = self.entry(subject)
             if not {"stative", "idiom"} & entry.flags and entry.english.base not in ("be", "have", "get"):
                 break
-        please = self.one(("bitte", "doch mal", "", ""))
+        please = self.pick(("bitte", "doch mal", "", ""))
         clause = self.clause(("future",), subject=subject, entry=entry, front="subject")
         clause = replace(
             clause,
@@ -65,11 +65,11 @@ class Questions(Clauses):
         en = joined(["don't" if clause.negation else "", in_english(replace(clause, negation=""), "open")])
         if please == "bitte":
             en = f"please {en}" if self.chance(0.6) else f"{en}, please"
-        mark = self.one((".", "!"), [3, 1])
+        mark = self.pick((".", "!"), [3, 1])
         return de + mark, en + mark
 
     def _object(self, entry: Entry) -> tuple[str, str]:
-        """What or whom: after the verb's last complement."""
+        """Ask for the last complement of the verb."""
         gap = len(entry.complements) - 1
         complement = entry.complements[gap]
         clause = self._questionable(TENSES, entry, gap)
@@ -87,7 +87,7 @@ class Questions(Clauses):
     def _questionable(self, tenses: tuple[str, ...], entry: Entry | None = None, gap: int | None = None) -> Clause:
         entry, subject = entry or self.entry(None), None
         if HUMAN & set(entry.subjects) and self.chance(0.75):
-            subject = self.phrases.pronoun(self.one(("du", "ihr", "Sie", "er", "sie", "wir"), [5, 2, 3, 1, 1, 1]))
+            subject = self.phrases.pronoun(self.pick(("du", "ihr", "Sie", "er", "sie", "wir"), [5, 2, 3, 1, 1, 1]))
         clause = self.clause(tenses, subject=subject, entry=entry, gap=gap, front="subject")
         return clause if clause.tense == "perfect" else replace(clause, mid=None)
 

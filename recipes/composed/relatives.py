@@ -1,4 +1,4 @@
-"""Relative clauses, behind the subject or the last object of a statement."""
+"""Statements with a relative clause after the subject or the last object."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Relatives(Clauses):
             nouns = [i for i, p in enumerate(clause.arguments) if p.kind is Kind.NOUN]
             if clause.subject.kind is Kind.NOUN and self.chance(0.6):
                 if changed := self._with_relative(clause.subject):
-                    return self.said(replace(clause, subject=changed))
+                    return self.make_statement(replace(clause, subject=changed))
             elif nouns and clause.negation not in WITHOUT:
                 changed = self._with_relative(clause.arguments[nouns[-1]])
                 if changed:
-                    # What says when would seem to belong to the relative clause.
+                    # An adverbial of time would seem to belong to the relative clause.
                     front = "adverbial" if clause.adverbials and FIRST & clause.adverbials[0].kinds else "subject"
                     kept = clause.adverbials[:1] if front == "adverbial" else ()
                     arguments = tuple(changed if i == nouns[-1] else p for i, p in enumerate(clause.arguments))
-                    return self.said(replace(clause, arguments=arguments, adverbials=kept, front=front))
+                    return self.make_statement(replace(clause, arguments=arguments, adverbials=kept, front=front))
 
     def _with_relative(self, phrase: Phrase) -> Phrase | None:
-        """The phrase with a relative clause; None if no verb was found for it."""
-        made = self.one((self._who, self._whom, self._whom, self._whose, self._where))(phrase)
+        """Add a relative clause to a phrase; None if no verb fits."""
+        made = self.pick((self._who, self._whom, self._whom, self._whose, self._where))(phrase)
         return made and replace(phrase, relative=made)
 
     def _who(self, phrase: Phrase) -> tuple[str, str]:
@@ -58,7 +58,7 @@ class Relatives(Clauses):
             if clause.subject.kind is not Kind.NOUN and clause.negation not in WITHOUT:
                 complement = entry.complements[fitting[-1]]
                 pronoun = german.ending(german.RELATIVES, complement.case, phrase.gender)
-                link = self.one(("", "", "that ") if not phrase.human else ("", "who ", "that "))
+                link = self.pick(("", "", "that ") if not phrase.human else ("", "who ", "that "))
                 return (
                     joined([complement.preposition, pronoun, in_german(clause, "last")]),
                     link + in_english(clause, "main"),
@@ -67,7 +67,7 @@ class Relatives(Clauses):
 
     def _whose(self, phrase: Phrase) -> tuple[str, str] | None:
         """ "dessen Hund bellt"."""
-        owned = self.phrases.noun_phrase(self.one(OWNED), None, kind="")
+        owned = self.phrases.noun_phrase(self.pick(OWNED), None, kind="")
         if not phrase.human or owned.person not in ((2, 2), (5, 5)):
             return None
         clause = self.clause(("past", "habit", "told", "perfect"), subject=owned, front="subject")
@@ -83,7 +83,7 @@ class Relatives(Clauses):
             for entry in self.lexicon.verbs
             if "at" in entry.middle and HUMAN & set(entry.subjects) and "idiom" not in entry.flags
         ]
-        clause = self.clause(("past", "habit", "told"), entry=self.one(entries), plain=True)
+        clause = self.clause(("past", "habit", "told"), entry=self.pick(entries), plain=True)
         clause = replace(clause, place=("", "in"))
         pronoun = german.ending(german.RELATIVES, "dat", phrase.gender)
-        return f"in {pronoun} {in_german(clause, 'last')}", self.one(("", "that ")) + in_english(clause, "main")
+        return f"in {pronoun} {in_german(clause, 'last')}", self.pick(("", "that ")) + in_english(clause, "main")

@@ -1,4 +1,4 @@
-"""Whole sentences in German and English: statements, and clauses joined as German joins them."""
+"""Whole sentences in German and English: statements, questions and joined clauses."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Composer(Relatives, Questions, Being):
     def __init__(self, fillers: Fillers, random: np.random.Generator, lexicon: Lexicon) -> None:
         super().__init__(fillers, random, lexicon)
         self.kinds = {
-            self.statement: 28, self.subordinate: 14, self.related: 14, self.yes_or_no: 7, self.asked: 7,
-            self.request: 5, self.thought: 6, self.told: 5, self.tried: 5, self.judged: 2, self.purpose: 3,
-            self.listed: 4, self.both: 5, self.described: 5, self.employed: 2, self.there_is: 3, self.compared: 2,
-            self.weather: 2,
+            self.statement: 28, self.subordinate: 14, self.related: 14, self.yes_or_no: 7, self.question: 7,
+            self.request: 5, self.indirect_statement: 6, self.reported_speech: 5, self.infinitive: 5, self.evaluation:
+            2, self.purpose: 3, self.enumeration: 4, self.coordination: 5, self.description: 5, self.occupation: 2,
+            self.there_is: 3, self.comparison: 2, self.weather: 2,
         }  # fmt: skip
 
     def pair(self, direction: str = "de-en") -> tuple[str, str]:
-        """(source, target) of one of DIRECTIONS."""
+        """Compose a (source, target) pair of one of DIRECTIONS."""
         de, en = self._drawn()
         pair = _polished(de), _polished(self._contracted(_polished(en)))
         return pair if direction == "de-en" else pair[::-1]
@@ -63,7 +63,7 @@ class Composer(Relatives, Questions, Being):
     def _drawn(self) -> tuple[str, str]:
         while True:
             try:
-                return self.one(self.kinds, self.kinds.values())()
+                return self.pick(self.kinds, self.kinds.values())()
             except NoVerb:
                 continue
 
@@ -72,15 +72,15 @@ class Composer(Relatives, Questions, Being):
         if self.chance(0.12):
             clause = self._passive(clause)
         elif clause.tense in ("past", "told", "future", "will", "had to") and self.chance(0.12):
-            comment = self.one(self.lexicon.when["mood"])
+            comment = self.pick(self.lexicon.when["mood"])
             first = self.chance(0.4)
             adverbials = (comment, *clause.adverbials) if first else (*clause.adverbials, comment)
             clause = replace(clause, adverbials=adverbials, front="adverbial" if first else clause.front)
-        return self.said(clause)
+        return self.make_statement(clause)
 
     def subordinate(self) -> tuple[str, str]:
-        """A main clause with a subordinate one, before or behind it."""
-        de, en, tenses, others = self.one(self.lexicon.conjunctions)
+        """Draw a main clause with a subordinate clause before or after it."""
+        de, en, tenses, others = self.pick(self.lexicon.conjunctions)
         main = self.clause(tenses)
         same = main.subject.human and self.chance(0.45)
         other = self.clause(others, subject=self._again(main.subject) if same else None, front="subject")
@@ -95,9 +95,9 @@ class Composer(Relatives, Questions, Being):
             f"{in_english(main, 'main')} {en} {in_english(other, 'main')}.",
         )
 
-    def thought(self) -> tuple[str, str]:
+    def indirect_statement(self) -> tuple[str, str]:
         """ "Ich glaube, dass ...", "Weißt du, ob ..."."""
-        de, en, conjunction, link = self.one(self.lexicon.openings["thought"])
+        de, en, conjunction, link = self.pick(self.lexicon.openings["thought"])
         link = "" if link == "that" and self.chance(0.5) else link + " "
         clause = self.clause(("past", "future", "habit", "must", "can", "want", "perfect"), front="subject")
         mark = "?" if en.startswith(("Do ", "Can ", "Did ")) else "."
@@ -106,7 +106,7 @@ class Composer(Relatives, Questions, Being):
             f"{en} {link}{in_english(clause, 'main')}{mark}",
         )
 
-    def told(self) -> tuple[str, str]:
+    def reported_speech(self) -> tuple[str, str]:
         """ "Der Arzt meinte, ich solle ...", "Sie hat gesagt, dass ..."."""
         teller = self.phrases.name()
         while (teller.kind is Kind.NAME and self.chance(0.6)) or teller.person[0] != 2:
@@ -114,16 +114,16 @@ class Composer(Relatives, Questions, Being):
         who, whom = teller.german["nom"], teller.english[0]
         if self.chance(0.25):
             clause = self.clause(("advised",), front="subject")
-            de, en = self.one((("meinte", "said"), ("hat gesagt", "said"), ("findet", "thinks")))
+            de, en = self.pick((("meinte", "said"), ("hat gesagt", "said"), ("findet", "thinks")))
             return f"{who} {de}, {in_german(clause, 'main')}.", f"{whom} {en} {in_english(clause, 'main')}."
-        de, en = self.one(self.lexicon.openings["told"])
+        de, en = self.pick(self.lexicon.openings["told"])
         clause = self.clause(("past", "would", "pluperfect", "had to", "wanted", "could"), front="subject")
-        link = self.one(("that ", ""))
+        link = self.pick(("that ", ""))
         return f"{who} {de}, dass {in_german(clause, 'last')}.", f"{whom} {en} {link}{in_english(clause, 'main')}."
 
-    def tried(self) -> tuple[str, str]:
+    def infinitive(self) -> tuple[str, str]:
         """ "Ich habe versucht, ... zu ..."."""
-        de, en, form = self.one(self.lexicon.openings["zu"])
+        de, en, form = self.pick(self.lexicon.openings["zu"])
         subject = self.phrases.subject(("person",))
         tenses = ("past", "told", "future", "habit", "want", "perfect")
         clause = self.clause(tenses, subject=subject, entry=self.lexicon.simple(de, en, "noneg"))
@@ -131,36 +131,36 @@ class Composer(Relatives, Questions, Being):
         return self._with_infinitive(clause, "", "", form)
 
     def purpose(self) -> tuple[str, str]:
-        de, en, form = self.one((("um", "", "to"), ("um", "in order", "to"), ("ohne", "without", "ing")))
+        de, en, form = self.pick((("um", "", "to"), ("um", "in order", "to"), ("ohne", "without", "ing")))
         tenses = ("past", "future", "had to", "want", "told")
         return self._with_infinitive(self.clause(tenses, subject=self.phrases.subject(("person",))), de, en, form)
 
-    def judged(self) -> tuple[str, str]:
+    def evaluation(self) -> tuple[str, str]:
         """ "Es ist schwer, ... zu ..."."""
-        de, en = self.one(self.lexicon.openings["judged"])
-        inner = self._inner(self.phrases.pronoun(self.one(("du", "wir"))))
-        tense = self.one((("ist", "is"), ("war", "was"), ("wäre", "would be")))
+        de, en = self.pick(self.lexicon.openings["judged"])
+        inner = self._inner(self.phrases.pronoun(self.pick(("du", "wir"))))
+        tense = self.pick((("ist", "is"), ("war", "was"), ("wäre", "would be")))
         return f"es {tense[0]} {de}, {in_german(inner, 'zu')}.", f"it {tense[1]} {en} {in_english(inner, 'to')}."
 
-    def listed(self) -> tuple[str, str]:
-        """Two or three things that somebody can, must or will do."""
-        subject, tense = self.phrases.subject(("person",)), self.one(LISTED)
-        entries = [self._active(subject) for _ in range(self.one((2, 3, 3)))]
+    def enumeration(self) -> tuple[str, str]:
+        """Draw two or three actions that somebody can, must or will do."""
+        subject, tense = self.phrases.subject(("person",)), self.pick(LISTED)
+        entries = [self._active(subject) for _ in range(self.pick((2, 3, 3)))]
         clauses = [self.clause((tense,), subject=subject, entry=entry, plain=True) for entry in entries]
-        de, en = self.one((("und", "and"), ("und", "and"), ("oder", "or")))
+        de, en = self.pick((("und", "and"), ("und", "and"), ("oder", "or")))
         comma = "," if len(clauses) > 2 else ""
         orders = ("main", *["open"] * (len(clauses) - 1))
         *german, last = map(in_german, clauses, orders)
         *english, final = map(in_english, clauses, orders)
         return f"{', '.join(german)} {de} {last}.", f"{', '.join(english)}{comma} {en} {final}."
 
-    def both(self) -> tuple[str, str]:
-        """Two main clauses, with two subjects or one."""
-        tenses, later = self.one(PAIRED)
+    def coordination(self) -> tuple[str, str]:
+        """Draw two coordinated main clauses, with one or two subjects."""
+        tenses, later = self.pick(PAIRED)
         first = self.clause(tenses)
         if first.subject.human and self.chance(0.5):
             second = self.clause(later, subject=first.subject, plain=True, front="subject")
-            de, en = self.one((("und", " and"), ("und", " and then"), (", aber", ", but")))
+            de, en = self.pick((("und", " and"), ("und", " and then"), (", aber", ", but")))
             said = in_german(second, "bare")
             if "then" in en:
                 verb, _, rest = said.partition(" ")
@@ -171,7 +171,7 @@ class Composer(Relatives, Questions, Being):
                 f"{in_english(first, 'main')}{en} {in_english(second, 'bare')}.",
             )
         second = self.clause(later, front="subject")
-        de, en = self.one((("und", "and"), ("aber", "but"), ("denn", "because"), ("deshalb", "so")))
+        de, en = self.pick((("und", "and"), ("aber", "but"), ("denn", "because"), ("deshalb", "so")))
         order = "question" if de == "deshalb" else "main"
         comma = "" if en == "because" else ","
         return (
@@ -188,24 +188,24 @@ class Composer(Relatives, Questions, Being):
         )
 
     def _inner(self, subject: Phrase) -> Clause:
-        """What an infinitive says, of the same subject."""
+        """Draw an infinitive clause with the same subject."""
         return self.clause(("future",), subject=subject, entry=self._active(subject), plain=True)
 
     def _active(self, subject: Phrase) -> Entry:
-        """A verb for something that is done."""
+        """Draw a verb of action."""
         while True:
             entry = self.entry(subject)
             if entry.english.base != "be" and "stative" not in entry.flags:
                 return entry
 
     def _again(self, phrase: Phrase) -> Phrase:
-        """The pronoun for somebody who was named."""
+        """Return the pronoun for a phrase that was named before."""
         if phrase.kind is Kind.PRONOUN:
             return phrase
         return self.phrases.pronoun({"f": "sie", "p": "sie alle"}.get(phrase.gender, "er"))
 
     def _passive(self, clause: Clause) -> Clause:
-        """The clause with what it was done to as its subject, where that is usual."""
+        """Return the clause in the passive, where that is usual."""
         number = clause.entry.object_number
         tenses = ("past", "told", "will", "must", "had to", "can", "future", "habit")
         if (
@@ -222,7 +222,7 @@ class Composer(Relatives, Questions, Being):
         return replace(clause, subject=clause.arguments[number], passive=True, adverbials=adverbials, front=front)
 
     def _contracted(self, text: str) -> str:
-        """The text with most of its auxiliaries contracted: "don't", "we're"."""
+        """Contract most auxiliaries: "don't", "we're"."""
         for plain, short in CONTRACTIONS:
             if self.chance(0.75):
                 text = plain.sub(short, text)
@@ -230,7 +230,7 @@ class Composer(Relatives, Questions, Being):
 
 
 def _polished(text: str) -> str:
-    """Without doubled commas and spaces, and with a capital."""
+    """Remove doubled commas and spaces, and capitalise the first letter."""
     text = re.sub(r"\s+", " ", text).strip()
     text = re.sub(r"\s+([,.?!])", r"\1", text)
     text = re.sub(r",+(?=[,.?!])", "", text)

@@ -1,12 +1,11 @@
-"""A visitor's test: 120 everyday sentences of our own a direction, and what must be right in their translations.
+"""A test of everyday sentences: 120 for each direction, with conditions that their translations must meet.
 
-The sentences are in DIRECTION.json beside this file, twelve groups of ten. The first five of each group are open, to
-look at while working; the last five are sealed, to report on at the end. A meaning is open or sealed in all directions
-alike.
+The sentences are in DIRECTION.json beside this file, twelve groups of ten. The first five of each group are open, for
+use during development; the last five are sealed, for a final report. A meaning is open or sealed in all directions alike.
 
-What must be right is said in points. A point is a question ("who slept") with patterns: all of "all" must occur in
-the translation, and none of "none" may. Patterns are regular expressions without backslashes, matched from the
-beginning of a word to the end of one, over a text made uniform (see `uniform`). "~" stands for any rest of a word, so
+The conditions are called points. A point is a question ("who slept") with patterns: all of "all" must occur in the
+translation, and none of "none" may. Patterns are regular expressions without backslashes, matched from the
+beginning of a word to the end of one, over a normalized text (see `uniform`). "~" stands for any rest of a word, so
 that "sleep~" finds "sleeping", and " .*" for any words between.
 """
 
@@ -44,7 +43,7 @@ CONTRACTIONS = tuple(
 
 @dataclass(frozen=True)
 class Point:
-    """What must be right: `every` pattern occurs and `no` pattern does."""
+    """A condition: every pattern of `every` occurs and none of `no` does."""
 
     about: str
     every: tuple[str, ...]
@@ -57,7 +56,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Everyday:
-    """A sentence as a visitor would type it, with two or more good translations and the points of a right one."""
+    """A sentence as a visitor would type it, with two or more good translations and its points."""
 
     group: str
     source: str
@@ -66,13 +65,15 @@ class Everyday:
     sealed: bool = False
 
     def wrong(self, translation: str) -> list[str]:
-        """What the missed points are about, and whether it stutters. Empty: it is right as a whole."""
+        """Return the questions of the missed points, and "stutters" for a stuttering translation; empty if it is
+        right."""
         wrong = [point.about for point in self.points if not point.holds(translation)]
         return wrong + ["said again"] * bool(STUTTER.search(uniform(translation)))
 
 
 def read_everyday(direction: str, half: str | None = None) -> list[Everyday]:
-    """The sentences of a direction, all or those of one half. ValueError for a direction or half that there is not."""
+    """Return the sentences of a direction, all or those of one half. Raises ValueError for an unknown direction or
+    half."""
     if direction not in DIRECTIONS:
         raise ValueError(f"there are no everyday sentences for {direction!r}, only for {', '.join(DIRECTIONS)}")
     if half not in (None, *HALVES):
@@ -92,7 +93,7 @@ def read_everyday(direction: str, half: str | None = None) -> list[Everyday]:
 
 
 def score(sentences: Sequence[Everyday], translations: Sequence[str]) -> dict:
-    """How many sentences are right as a whole, and by group; chrF over all with all their references.
+    """Count the sentences that are right, in total and by group, and compute chrF with all references.
 
     {"right": count, "of": count, "share": 0 to 1, "chrf": 0 to 100, "groups": {group: {"right": count, "of": count}}}
     """
@@ -110,7 +111,7 @@ def score(sentences: Sequence[Everyday], translations: Sequence[str]) -> dict:
 
 
 def chrf(sentences: Iterable[Everyday], translations: Sequence[str]) -> float:
-    """sacreBLEU's chrF, 0 to 100, with the best of each sentence's references (Popovic 2015; Post 2018)."""
+    """Return sacreBLEU's chrF, 0 to 100, with the best of each sentence's references (Popovic 2015; Post 2018)."""
     from sacrebleu.metrics import CHRF  # of the extra "train"
 
     references = [sentence.references for sentence in sentences]
@@ -122,8 +123,8 @@ def chrf(sentences: Iterable[Everyday], translations: Sequence[str]) -> float:
 
 
 def uniform(text: str) -> str:
-    """A text in the form that patterns are matched with: no case, ss for ß, one kind of apostrophe and of space, and
-    English contractions apart ("can't": "can not", "I'll": "i will", "it's": "it 's")."""
+    """Return a text in the form that patterns are matched with: no case, ss for ß, one kind of apostrophe and of space,
+    and English contractions apart ("can't": "can not", "I'll": "i will", "it's": "it 's")."""
     text = " ".join(unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("ʼ", "'").split())
     for contracted, written in CONTRACTIONS:
         text = re.sub(contracted, written, text)
@@ -132,6 +133,6 @@ def uniform(text: str) -> str:
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A point's pattern as a regular expression over uniform text, between the edges of words."""
+    """Compile a pattern of a point to a regular expression over uniform text, at word boundaries."""
     anywhere = uniform(pattern).replace(" .*", r"\b.*\b").replace("~", r"\w*")
     return re.compile(rf"(?<!\w)(?:{anywhere})(?!\w)")

@@ -1,7 +1,7 @@
-"""Do everyday sentences come out right? python -m recipes.everyday --help
+"""Count how many everyday sentences a checkpoint translates correctly: python -m recipes.everyday --help
 
-Counts how many of our own sentences a checkpoint translates right as a whole, decoding greedily, by group of sentences.
-Look at the open half while working; the sealed one is for a report at the end, and its translations are not shown.
+Decodes greedily and counts by group of sentences. Use the open half during development; the sealed half is for a final
+report, and its translations are not printed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def table(result: dict) -> str:
-    """A result as lines of text."""
+    """Return a result as lines of text."""
     rows = [*result["groups"].items(), ("all", result)]
     width = max(len(name) for name, _ in rows)
     return "\n".join(
@@ -60,14 +60,14 @@ def table(result: dict) -> str:
 
 
 def failures(sentences: Iterable[Everyday], translations: Iterable[str]) -> Iterable[str]:
-    """Each sentence that did not come out right, with its translation and what is wrong in it."""
+    """Return the sentences with a wrong translation, the translation, and its errors."""
     for sentence, translation in zip(sentences, translations):
         if wrong := sentence.wrong(translation):
             yield f"  [{sentence.group}] {sentence.source}\n    {translation}\n    wrong: {'; '.join(wrong)}"
 
 
 def check_new(args: argparse.Namespace, translator: Translator, direction: str, half: str) -> None:
-    """ValueError where the file has such a result of these weights already, and nobody said --replace."""
+    """Raise ValueError if the file already has such a result of these weights and --replace is missing."""
     if args.replace or args.json is None or not args.json.exists():
         return
     mine = {"checkpoint": translator.name, "digest": translator.digest, "direction": direction, "half": half}
@@ -76,7 +76,7 @@ def check_new(args: argparse.Namespace, translator: Translator, direction: str, 
 
 
 def record(path: Path, results: list[dict]) -> None:
-    """Put results into a file, in place of those of the same weights, direction and half."""
+    """Write results into a file, replacing those of the same weights, direction and half."""
 
     def key(result: dict) -> tuple:
         return tuple(result[field] for field in ("checkpoint", "digest", "direction", "half"))

@@ -1,4 +1,4 @@
-"""Names, towns and firms to put into sentences, in ten parts by hash, of which training never sees the first."""
+"""Names, towns and firms to fill slots, in ten parts by hash; training never sees the first part."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FIRMS = Path(__file__).with_name("firms.txt")
 
 @dataclass(frozen=True)
 class Filler:
-    """One thing as each language writes it: forms["de"] is its German name."""
+    """A filler with its form in each language: forms["de"] is its German name."""
 
     forms: tuple[str, str, str]  # as in LANGUAGES
 
@@ -71,7 +71,7 @@ class Fillers:
     kinds = ("male", "female", "family", "town", "firm")
 
     def __init__(self, *, training: bool = True, spliced: float = 0.2) -> None:
-        """spliced: the share of names that are made of two, so that copying is learnt rather than a list."""
+        """spliced: the share of names composed of two, which teach copying instead of a list of names."""
         self.training, self.spliced = training, spliced
 
     def sample(self, kind: str, random: np.random.Generator) -> Filler:
@@ -115,7 +115,7 @@ class Fillers:
 
     @cached_property
     def more_towns(self) -> tuple[Filler, ...]:
-        """Towns that every language calls by one name."""
+        """Towns with the same name in every language."""
         known = {form for town in read_towns() for form in town.forms}
         return tuple(Filler.same(name) for name in self._kept(_drawn("city", TOWN_LOCALES)) if name not in known)
 
@@ -137,7 +137,7 @@ def read_towns(path: Path = TOWNS) -> tuple[Filler, ...]:
 
 @cache
 def _drawn(method: str, locales: tuple[str, ...]) -> frozenset[str]:
-    """What faker draws with a fixed seed, so that the list is the same each time."""
+    """Return faker's names with a fixed seed, so that the list is the same each time."""
     try:
         from faker import Faker
     except ImportError as error:

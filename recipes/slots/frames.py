@@ -36,7 +36,7 @@ class Frame:
 
 
 def slots_of(text: str) -> tuple[str, ...]:
-    """The slots' names in a text, in order, each once."""
+    """Return the names of the slots in a text, in order, each once."""
     return tuple(dict.fromkeys(match[0][1:-1] for match in SLOT.finditer(text)))
 
 
@@ -54,7 +54,8 @@ def read_frames(path: Path = FRAMES) -> tuple[Frame, ...]:
 
 
 def draw(kind: str, fillers: Fillers, random: np.random.Generator) -> Filler | Value:
-    """What fills a slot: a value of written.DRAWN or a filler; name is male or female. ValueError for another kind."""
+    """Draw a value of written.DRAWN or a filler for a slot; a name is male or female. Raises ValueError for another
+    kind."""
     if kind in written.DRAWN:
         return written.draw(kind, random, training=fillers.training)
     if kind == "name":
@@ -63,7 +64,7 @@ def draw(kind: str, fillers: Fillers, random: np.random.Generator) -> Filler | V
 
 
 def fill(frame: Frame, languages: tuple[str, str], fillers: Fillers, random: np.random.Generator) -> tuple[str, str]:
-    """(source, target) of a frame with fresh fillers: the target in the usual forms, the source in one that is read."""
+    """Return (source, target) of a frame with random fillers: the target in the usual forms, the source in any form."""
     source, target = languages
     chosen = choose(frame.slots, fillers, random)
     shown = {slot: read_form(filler, source, random) for slot, filler in chosen.items()}
@@ -72,7 +73,7 @@ def fill(frame: Frame, languages: tuple[str, str], fillers: Fillers, random: np.
 
 
 def choose(slots: tuple[str, ...], fillers: Fillers, random: np.random.Generator) -> dict[str, Filler | Value]:
-    """Something else for every slot: "town2" is never what "town" is."""
+    """Draw a different filler for every slot: "town2" never equals "town"."""
     chosen: dict[str, Filler | Value] = {}
     for slot in slots:
         kind = slot.rstrip("0123456789")
@@ -88,7 +89,7 @@ def usual_form(filler: Filler | Value, language: str) -> str:
 
 
 def read_form(filler: Filler | Value, language: str, random: np.random.Generator) -> str:
-    """One of the forms that a language may be read in: the usual one in half of the cases."""
+    """Draw one of the forms that a language allows, half of the time the usual one."""
     if isinstance(filler, Filler) or random.random() < USUAL:
         return usual_form(filler, language)
     forms = filler.forms(language)
@@ -96,7 +97,7 @@ def read_form(filler: Filler | Value, language: str, random: np.random.Generator
 
 
 def put(text: str, words: dict[str, str], language: str) -> str:
-    """The text with its slots filled, and in French elided before a vowel: "d'Anna", "qu'Anna"."""
+    """Fill the slots of a text, with elision in French: "d'Anna", "qu'Anna"."""
     result, end = "", 0
     for match in SLOT.finditer(text):
         result += text[end : match.start()]

@@ -1,6 +1,6 @@
 """Numbers, dates and times as English, German and French write them, and how they are drawn for training.
 
-Each value knows the forms of a language; the first is the one that a model should write, the others may be read.
+Each value has the forms of a language; a model should write the first and may read all of them.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ DECIMAL = {"en": ".", "de": ",", "fr": ","}
 class Value(Protocol):
     @property
     def key(self) -> str:
-        """What the part is a hash of."""
+        """The text whose hash determines the part."""
 
     def forms(self, language: str) -> tuple[str, ...]:
-        """How a language writes it; the first is the usual one."""
+        """Return the forms of a language, the usual one first."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def ordinal_ending(day: int) -> str:
 
 
 def draw(kind: str, random: np.random.Generator, *, training: bool = True) -> Value:
-    """A value of a kind in DRAWN, from the parts that training samples or from the held-out one."""
+    """Draw a value of a kind in DRAWN, from the parts for training or from the held-out one."""
     while held_out((value := DRAWN[kind](random)).key) == training:
         pass
     return value
