@@ -49,9 +49,9 @@ class Composer(Relatives, Questions, Being):
         super().__init__(fillers, random, lexicon)
         self.kinds = {
             self.statement: 28, self.subordinate: 14, self.related: 14, self.yes_or_no: 7, self.question: 7,
-            self.request: 5, self.indirect_statement: 6, self.reported_speech: 5, self.infinitive: 5, self.evaluation:
-            2, self.purpose: 3, self.enumeration: 4, self.coordination: 5, self.description: 5, self.occupation: 2,
-            self.there_is: 3, self.comparison: 2, self.weather: 2,
+            self.request: 5, self.indirect_statement: 6, self.reported_speech: 5, self.infinitive: 5,
+            self.evaluation: 2, self.purpose: 3, self.enumeration: 4, self.coordination: 5, self.description: 5,
+            self.occupation: 2, self.there_is: 3, self.comparison: 2, self.weather: 2,
         }  # fmt: skip
 
     def pair(self, direction: str = "de-en") -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """A test of everyday sentences: 120 for each direction, with conditions that their translations must meet.
 
 The sentences are in DIRECTION.json beside this file, twelve groups of ten. The first five of each group are open, for
-use during development; the last five are sealed, for a final report. A meaning is open or sealed in all directions alike.
+use during development; the last five are sealed, for a final report. A meaning is open or sealed in all directions
+alike.
 
 The conditions are called points. A point is a question ("who slept") with patterns: all of "all" must occur in the
 translation, and none of "none" may. Patterns are regular expressions without backslashes, matched from the
