@@ -115,7 +115,7 @@ class Lexicon:
         for entry in self.verbs:
             for name in entry.subjects:
                 self.verbs_of.setdefault(name, []).append(entry)
-        self.description: dict[str, list[Adjective]] = defaultdict(list)
+        self.described: dict[str, list[Adjective]] = defaultdict(list)
         for adjective in self.adjectives:
             for name in adjective.classes:
                 self.described[name].append(adjective)
