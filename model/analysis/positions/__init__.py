@@ -1,1 +1,1 @@
-"""Codes for positions: other schemes, their geometry, what they should be able to do."""
+"""Position codes compared: their schemes, the criteria they are judged by, their geometry, and relative positions."""

@@ -1,4 +1,7 @@
-"""What a code for positions should be able to do, computed for each scheme: never prose, always the violation."""
+"""Criteria of a position code, each measured for a scheme, with the positions that violate it.
+
+judge() applies all CRITERIA to a scheme; fewest_dimensions() finds the smallest width with distinct codes.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from attention_atlas.model.analysis.positions.geometry import pairwise_distances
 from attention_atlas.model.analysis.positions.schemes import Scheme
 from attention_atlas.model.trace.language import say
 
-SAME = Scheme.same  # two codes closer than this are one
-LONGER = 4  # "any length" is tried at this many times the length
+SAME = Scheme.same  # codes closer than this are equal
+LONGER = 4  # "any length" is tested at this multiple of the length
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a scheme meets a criterion: the measured figure, the limit it is held to, and what shows it in words
-    (the pair of positions that breaks it, or comes nearest to)."""
+    """The verdict on one criterion: whether it is met, the measured value and its limit, and in words the positions
+    that violate it or come closest to it."""
 
     passed: bool
     measured: float
@@ -47,7 +50,7 @@ CRITERIA = (
 
 
 def closest_pair(table: np.ndarray) -> tuple[float, int, int]:
-    """The smallest Euclidean distance between two rows of table [length, width], and the two positions."""
+    """Return the smallest Euclidean distance between two rows of table [length, width], and the two positions."""
     if len(table) < 2:
         return float("inf"), 0, 0
     gaps = pairwise_distances(table)
@@ -59,8 +62,10 @@ def closest_pair(table: np.ndarray) -> tuple[float, int, int]:
 def nearest_to(
     scheme: Scheme, position: int, length: int, d_model: int, *, base: float = 10_000.0
 ) -> tuple[float, int]:
-    """Of the positions 0 .. length - 1 the one whose code lies nearest to that of `position`, which may be a negative
-    one: the distance, and the position. An index of -1 is what a mask or a shift by one too many asks for."""
+    """Return the distance and the position, of 0 .. length - 1, whose code is nearest to that of `position`.
+
+    `position` may be negative: an index of -1 arises from an off-by-one error in a mask or a shift.
+    """
     gaps = np.linalg.norm(
         scheme.table(length, d_model, base=base) - scheme.at(position, length, d_model, base=base), axis=-1
     )
@@ -103,8 +108,8 @@ def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     if not same.passed:
         return same
     if scheme.rows is not None and scheme.rows < LONGER * length:
-        told = say("there are {n} rows, and none for position {next}", n=scheme.rows, next=scheme.rows)
-        return Verdict(False, 0.0, scheme.same, told)
+        evidence = say("there are {n} rows, and none for position {next}", n=scheme.rows, next=scheme.rows)
+        return Verdict(False, 0.0, scheme.same, evidence)
     gap, first, second = closest_pair(scheme.table(LONGER * length, d_model, base=base))
     return Verdict(
         gap > scheme.same,
@@ -123,14 +128,14 @@ def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
 def equal_offsets(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     """The largest difference between the distances of two pairs with the same offset."""
     gaps = pairwise_distances(scheme.table(length, d_model, base=base))
-    worst, shown = 0.0, say("every offset has one distance")
+    worst, evidence = 0.0, say("every offset has one distance")
     for offset in range(1, length):
         along = gaps.diagonal(offset)
         spread = float(along.max() - along.min())
         if spread > worst:
             low, high = int(along.argmin()), int(along.argmax())
             worst = spread
-            shown = say(
+            evidence = say(
                 "{k} apart: positions {a} and {b} are {gap} apart, {c} and {d} {other}",
                 k=offset,
                 a=low,
@@ -140,7 +145,7 @@ def equal_offsets(scheme: Scheme, length: int, d_model: int, base: float) -> Ver
                 d=high + offset,
                 other=f"{along[high]:.3g}",
             )
-    return Verdict(worst <= scheme.same, worst, scheme.same, shown)
+    return Verdict(worst <= scheme.same, worst, scheme.same, evidence)
 
 
 def bounded(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
@@ -156,7 +161,7 @@ def bounded(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
 
 
 def _longer(scheme: Scheme, length: int) -> int:
-    """How far "any length" is tried: no further than there are codes."""
+    """Return the length at which "any length" is tested, at most the number of codes."""
     return LONGER * length if scheme.rows is None else min(LONGER * length, scheme.rows)
 
 
@@ -164,7 +169,8 @@ CHECKS = (unique, length_independent, extends, equal_offsets, bounded)
 
 
 def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) -> tuple[Verdict, ...]:
-    """One verdict for each of CRITERIA, on sentences of `length` tokens. ValueError if length is below 2."""
+    """Return a verdict for each of CRITERIA, on sentences of `length` tokens. Raises ValueError for a length below 2 or
+    above the number of codes."""
     if length < 2:
         raise ValueError(f"length must be at least 2 to compare positions, found {length}")
     if scheme.rows is not None and length > scheme.rows:
@@ -174,7 +180,7 @@ def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) 
 
 @dataclass(frozen=True)
 class FewestDimensions:
-    """The smallest width whose closest two codes are more than `margin` apart, or None up to the limit tried."""
+    """The smallest width whose two closest codes are more than `margin` apart, or None within the limit."""
 
     scheme: str
     margin: float
@@ -186,7 +192,7 @@ class FewestDimensions:
 def fewest_dimensions(
     scheme: Scheme, length: int, *, margin: float = SAME, limit: int = 64, base: float = 10_000.0
 ) -> FewestDimensions:
-    """Try every width from the smallest up. The gap and the pair are those of the width found, else of the last."""
+    """Try widths in ascending order. The gap and the pair are those of the resulting width, or else of the last one."""
     widths = (1,) if scheme.step == 0 else range(scheme.step, limit + 1, scheme.step)
     gap, pair = 0.0, (0, 0)
     for width in widths:

@@ -1,4 +1,4 @@
-"""The geometry of sinusoidal codes: wavelengths, similarity by offset, and shifts as rotations. Numpy only.
+"""The geometry of sinusoidal codes: wavelengths, similarity by offset, and shifts as rotations.
 
 Vaswani et al. 2017, section 3.5: "for any fixed offset k, PE(pos+k) can be represented as a linear function of
 PE(pos)".
@@ -13,14 +13,17 @@ import numpy as np
 
 from attention_atlas.model.config import ModelConfig, PositionCode
 
-NEAR = 1e-3  # of the largest squared length: above it at least 12 of the 16 digits are left
-CHUNK = 4096  # pairs whose differences are held at once
+NEAR = 1e-3  # relative to the largest squared length; larger squares keep at least 12 of 16 digits
+CHUNK = 4096  # pairs whose differences are computed at once
 
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """A sinusoidal code pair by pair: of each the dimensions that hold sine and cosine, int [d_model / 2], and by how
-    much its angle grows from one position to the next, in radians, float64 [d_model / 2]."""
+    """The waves of a sinusoidal code, one for each pair of dimensions.
+
+    sines, cosines  int [d_model / 2]: the dimensions with sine and cosine
+    rates           float64 [d_model / 2]: radians per position
+    """
 
     sines: np.ndarray
     cosines: np.ndarray
@@ -28,13 +31,13 @@ class Waves:
 
     @property
     def lengths(self) -> np.ndarray:
-        """After how many positions each has come round once: float64 [d_model / 2]."""
+        """The wavelengths in positions: float64 [d_model / 2]."""
         return 2.0 * np.pi / self.rates
 
 
 def waves(d_model: int, base: float = 10_000.0, code: PositionCode = PositionCode.INTERLEAVED) -> Waves:
-    """Of a code of this width: the paper's, base^(-2i / d_model) radians a position for pair i, or another family's
-    (model.config.PositionCode). ValueError for a width without pairs, or a code without waves."""
+    """Return the waves of a code: the paper's, with base^(-2i / d_model) radians per position for pair i, or another
+    family's. Raises ValueError for an odd width or a code without waves."""
     if d_model < 2 or d_model % 2:
         raise ValueError(f"d_model must be even and at least 2, found {d_model}")
     if not code.has_waves:
@@ -47,18 +50,20 @@ def waves(d_model: int, base: float = 10_000.0, code: PositionCode = PositionCod
 
 
 def waves_of(config: ModelConfig) -> Waves:
-    """Of the code that a model of this config adds. ValueError as in waves()."""
+    """Return the waves of a model's position code. Raises ValueError as waves() does."""
     return waves(config.d_model, config.position_base, config.position_code)
 
 
 def strongest_wave(column: np.ndarray) -> tuple[float, float]:
-    """Of the waves that fit into a column [length] a whole number of times the one that explains most of it: its length
-    in positions, and its share of the column's variance, 0 to 1 (a constant column: infinity and 0). A learned table
-    was given no waves: so near to one each of its columns is."""
+    """Return the wavelength with the largest share of the variance of a column [length], and that share, 0 to 1.
+
+    Only wavelengths that divide the length are considered; a constant column gives infinity and 0. Shows how close each
+    column of a learned table is to a wave.
+    """
     column = np.asarray(column, np.float64)
     power = np.abs(np.fft.rfft(column - column.mean())) ** 2
     power[1 : (len(column) + 1) // 2] *= (
-        2.0  # but for the mean and the fastest wave of an even length, each stands twice
+        2.0  # all frequencies except the mean and the fastest one of an even length occur twice
     )
     total = power.sum()
     if len(column) < 2 or total <= 1e-24 * len(column):
@@ -68,9 +73,9 @@ def strongest_wave(column: np.ndarray) -> tuple[float, float]:
 
 
 def pairwise_distances(table: np.ndarray) -> np.ndarray:
-    """Euclidean distances between the rows of table [length, width]: float64 [length, length].
+    """Return the Euclidean distances between the rows of table [length, width]: float64 [length, length].
 
-    |a|^2 + |b|^2 - 2ab loses half the digits of small distances: those are computed again, by differences.
+    |a|^2 + |b|^2 - 2ab loses half the digits of small distances, so those are recomputed from differences.
     """
     table = np.asarray(table, np.float64)
     lengths = (table**2).sum(-1)
@@ -84,11 +89,11 @@ def pairwise_distances(table: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """How alike the codes of two positions are, and how far that depends on the offset alone.
+    """The similarity of the codes of each two positions, and how far it depends on the offset alone.
 
     matrix     float64 [length, length]
-    by_offset  float64 [length]: the mean over all pairs that are k apart
-    residual   the largest departure of a pair from the mean of its offset (0: a Toeplitz matrix)
+    by_offset  float64 [length]: the mean over all pairs with offset k
+    residual   the largest deviation of a pair from the mean of its offset (0 for a Toeplitz matrix)
     worst      the pair with that residual
     """
 
@@ -99,13 +104,13 @@ class Similarity:
 
 
 def dot_products(table: np.ndarray) -> Similarity:
-    """PE(a) . PE(b) for the rows of table [length, d_model]."""
+    """Return PE(a) . PE(b) for the rows of table [length, d_model]."""
     table = np.asarray(table, np.float64)
     return _by_offset(table @ table.T)
 
 
 def distances(table: np.ndarray) -> Similarity:
-    """|PE(a) - PE(b)| for the rows of table [length, d_model]."""
+    """Return |PE(a) - PE(b)| for the rows of table [length, d_model]."""
     return _by_offset(pairwise_distances(table))
 
 
@@ -119,10 +124,8 @@ def _by_offset(matrix: np.ndarray) -> Similarity:
 
 
 def rotation_matrix(shift: int, of: Waves) -> np.ndarray:
-    """R(k) with PE(pos + k) = R(k) PE(pos): a 2 x 2 rotation by k times its rate for each pair of dimensions.
-
-    float64 [d_model, d_model]
-    """
+    """Return R(k) with PE(pos + k) = R(k) PE(pos), float64 [d_model, d_model]: a rotation by k times its rate for each
+    pair of dimensions."""
     angles, size = shift * of.rates, 2 * len(of.rates)
     matrix = np.zeros((size, size))
     # sin(x + a) = cos(a) sin(x) + sin(a) cos(x);  cos(x + a) = -sin(a) sin(x) + cos(a) cos(x)
@@ -133,10 +136,8 @@ def rotation_matrix(shift: int, of: Waves) -> np.ndarray:
 
 
 def rotation_residual(table: np.ndarray, shift: int, of: Waves) -> float:
-    """max |PE(pos + k) - R(k) PE(pos)| over the rows of table [length, d_model] that have a row k further on.
-
-    ValueError unless 0 <= k < length.
-    """
+    """Return max |PE(pos + k) - R(k) PE(pos)| over the rows of table [length, d_model]. Raises ValueError unless
+    0 <= k < length."""
     table = np.asarray(table, np.float64)
     if not 0 <= shift < len(table):
         raise ValueError(f"the shift must be from 0 to {len(table) - 1} in a table of {len(table)} rows, found {shift}")

@@ -1,4 +1,4 @@
-"""Relative positions as curves: what a head adds to a score by how far the key is from the query."""
+"""Relative positions: the bias that a head adds to a score, by the distance from the query to the key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from attention_atlas.model.trace.kinds import AttentionKind
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """distances int [n], the key's position less the query's; values float32 [heads, n], what is added."""
+    """The biases of all heads. distances int [n]: position of the key minus that of the query; values float32 [heads,
+    n]."""
 
     distances: np.ndarray
     values: np.ndarray
@@ -24,8 +25,8 @@ class Curves:
 
 @torch.inference_mode()
 def curves(stack: Stack, layer: int) -> Curves:
-    """Of one layer's table, as far as distances are told apart, and one further: from keys before the query to keys
-    after it, in the decoder to the query's own. Of a stack that has relative positions."""
+    """Return the biases of one layer, up to one position beyond the largest distance that its table distinguishes; in
+    the decoder up to distance 0. The stack must have relative positions."""
     table = stack.relative[min(layer, len(stack.relative) - 1)]
     reach = table.reach + 1
     distances = torch.arange(-reach, (reach if table.both_ways else 0) + 1, device=table.weight.device)
@@ -34,8 +35,8 @@ def curves(stack: Stack, layer: int) -> Curves:
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations over the cells of a head's map that are open: of q k^T (divided, where the network divides),
-    of the bias, and of their sum."""
+    """Standard deviations over the open cells of a head's map: of q k^T (scaled, if the network scales it), of the
+    bias, and of their sum."""
 
     content: float
     bias: float
@@ -43,11 +44,11 @@ class Spread:
 
 
 def spread(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> Spread:
-    """Of one head of self-attention in one recorded pass, of a network that has relative positions."""
+    """Measure one head of self-attention in a recorded pass. The network must have relative positions."""
     record = output.attention(kind, layer)
     assert record.bias is not None
     content = exact(attention_scores(record.queries[0, head], record.keys[0, head], scaled=record.scaled))
     bias = exact(record.bias[0, head])
-    seen = torch.ones_like(bias, dtype=torch.bool)
-    seen = seen.tril() if kind is AttentionKind.DECODER_SELF else seen
-    return Spread(*(float(part[seen].std(unbiased=False)) for part in (content, bias, content + bias)))
+    is_open = torch.ones_like(bias, dtype=torch.bool)
+    is_open = is_open.tril() if kind is AttentionKind.DECODER_SELF else is_open
+    return Spread(*(float(part[is_open].std(unbiased=False)) for part in (content, bias, content + bias)))

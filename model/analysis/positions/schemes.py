@@ -1,4 +1,4 @@
-"""Sinusoidal positional encoding (Vaswani et al. 2017, section 3.5), and the schemes it is compared with."""
+"""Position codes: the sinusoidal one (Vaswani et al. 2017, section 3.5) and the schemes it is compared with."""
 
 from __future__ import annotations
 
@@ -21,34 +21,37 @@ from attention_atlas.model.trace.language import say
 
 
 def paper_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
-    """sinusoidal_encoding() with the signature of the others. [length, d_model]"""
+    """Return sinusoidal_encoding() with the signature of the other schemes: [length, d_model]."""
     return sinusoidal_encoding(positions, d_model, base=base).double()
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """A way to give positions a code.
+    """A position code.
 
-    encode: (positions [n], d_model, *, length, base) -> float64 [n, width]; `length` is that of the sentence, which
-    only one scheme looks at. step: the d_model it can be built with are multiples of this; 0: its width is 1 whatever
-    d_model is. same: two numbers nearer than this are one. rows: how many positions have a code; None: any.
+    encode  (positions [n], d_model, *, length, base) -> float64 [n, width]; `length` is that of the sentence, which
+    only
+            one scheme uses
+    step    d_model must be a multiple of this; 0 if the width is always 1
+    same    numbers closer than this count as equal
+    rows    the number of positions that have a code; None for any number
     """
 
     name: str
     formula: str
     encode: Callable[..., Tensor]
     step: int = 1
-    same: float = 1e-6  # below what float32 sums of order 1 resolve
+    same: float = 1e-6  # below the resolution of float32 sums of order 1
     rows: int | None = None
 
     def table(self, length: int, d_model: int, *, base: float = 10_000.0) -> np.ndarray:
-        """The codes of positions 0 .. length - 1 of a sentence of that length: float64 [length, width]."""
+        """Return the codes of the positions of a sentence: float64 [length, width]."""
         if length < 1:
             raise ValueError(f"length must be at least 1, found {length}")
         return self.encode(torch.arange(length), d_model, length=length, base=base).numpy()
 
     def at(self, position: int, length: int, d_model: int, *, base: float = 10_000.0) -> np.ndarray:
-        """The code of one position, which may lie outside the sentence of this length: float64 [width]."""
+        """Return the code of one position, which may be outside the sentence: float64 [width]."""
         return self.encode(torch.tensor([position]), d_model, length=length, base=base).numpy()[0]
 
 
@@ -65,10 +68,10 @@ SCHEMES = (
 
 
 def of_table(name: str, encode: Callable[[int], Tensor], *, rows: int | None) -> Scheme:
-    """What a model adds itself, as a scheme: encode(length) -> [length, d_model], in the float32 that it computes in,
-    whose rounding of long vectors is no difference. rows: how many there are; None: any number."""
+    """Return a model's own position table as a scheme. encode(length) -> [length, d_model], in float32, whose rounding
+    is tolerated. rows: the number of rows; None for any number."""
 
-    def found(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+    def encode_rows(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
         return encode(int(positions.max()) + 1)[positions].detach().double().cpu()
 
-    return Scheme(name, "", found, same=1e-4, rows=rows)
+    return Scheme(name, "", encode_rows, same=1e-4, rows=rows)

@@ -1,4 +1,4 @@
-"""Sentences of our own, 300 a language, line-aligned: what averages over heads and embeddings are taken of.
+"""The project's own sentences, 300 in each language, line-aligned, from which means over heads and embeddings are taken.
 
 >>> len(sentences("de")) == len(sentences("en"))
 True
@@ -14,12 +14,13 @@ FOLDER = Path(__file__).parent
 
 
 def languages() -> tuple[str, ...]:
-    """The languages that have a list."""
+    """Return the languages that have a list."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
 
 
 def sentences(language: str) -> tuple[str, ...]:
-    """The list of a language; line i of each says the same. ValueError if there is none."""
+    """Return the sentences of a language; line i of each language has the same meaning. Raises ValueError for a
+    language without a list."""
     if language not in languages():
         raise ValueError(f"there are no sentences in {language!r}: there are {', '.join(languages())}")
     return tuple((FOLDER / f"{language}.txt").read_text(encoding="utf-8").splitlines())
