@@ -102,7 +102,7 @@ def run(command: list[str], folder: Path, args: argparse.Namespace, seconds: flo
 
 def written(stage: Stage, data: Path, work: Path) -> list[str]:
     """Return a stage's commands for a shell, wrapped, as the cards show them."""
-    found = []
+    shell_lines = []
     for command in commands(stage, data, work):
         module, *words = command
         lines = ["attention-atlas" if module == "attention_atlas" else f"python -m {module}"]
@@ -111,8 +111,8 @@ def written(stage: Stage, data: Path, work: Path) -> list[str]:
                 lines[-1] += " \\"
                 lines.append("   ")
             lines[-1] += " " + word
-        found.append("\n".join(lines))
-    return found
+        shell_lines.append("\n".join(lines))
+    return shell_lines
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -107,7 +107,7 @@ def stale(folder: Path) -> list[str]:
     """Return the derived files of a checkpoint that are of other weights or missing, in the order of BUILDERS."""
     loaded = checkpoint.load(folder)
     weights = loaded.digest
-    found = [
+    outdated = [
         path.name
         for path in sorted(folder.iterdir())
         if path.suffix in (".json", ".npz", ".safetensors") and digest_of(path) not in (None, weights)
@@ -116,10 +116,10 @@ def stale(folder: Path) -> list[str]:
         name
         for name in BUILDERS
         if (isinstance(loaded.model, Transformer) or name not in OF_TRANSFORMERS)
-        and name not in found
+        and name not in outdated
         and (not (folder / name).exists() or digest_of(folder / name) is None)
     ]
-    return sorted(found + absent, key=lambda name: list(BUILDERS).index(name) if name in BUILDERS else len(BUILDERS))
+    return sorted(outdated + absent, key=lambda name: list(BUILDERS).index(name) if name in BUILDERS else len(BUILDERS))
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -22,11 +22,11 @@ def main(argv: list[str] | None = None) -> None:
 
 def lexicon_forms(language: str) -> dict[str, frozenset[Form]]:
     """Return every word of the lexicon in lower case -> the forms that it can be. language: "de" or "en"."""
-    found: dict[str, set[Form]] = defaultdict(set)
+    forms: dict[str, set[Form]] = defaultdict(set)
     for word, *form in {"de": _german, "en": _english}[language](Lexicon()):
         if word and " " not in word:
-            found[word.lower()].add(tuple(form))
-    return {word: frozenset(own) for word, own in found.items()}
+            forms[word.lower()].add(tuple(form))
+    return {word: frozenset(own) for word, own in forms.items()}
 
 
 def table(found: dict[str, frozenset[Form]]) -> str:

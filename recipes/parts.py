@@ -30,7 +30,7 @@ def split(checkpoints: Path, out: Path, *, part_bytes: int = PART_BYTES) -> list
 
 def join(parts: Path, checkpoints: Path) -> list[Path]:
     """Join split files. Raises ValueError if a part is missing or damaged."""
-    found = []
+    paths = []
     for line in (parts / SUMS).read_text(encoding="utf-8").splitlines():
         wanted, name = line.split("  ", 1)
         pieces = sorted(parts.glob(f"{name.replace('/', '--')}.[0-9][0-9][0-9]"))
@@ -40,5 +40,5 @@ def join(parts: Path, checkpoints: Path) -> list[Path]:
         path = checkpoints / name
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, lambda partial, content=content: partial.write_bytes(content))
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths

@@ -108,7 +108,7 @@ def commands(stage: Stage, data: Path, work: Path) -> list[list[str]]:
 
 def _train(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     folder, settings = work / stage.path, dict(stage.settings)
-    found = [
+    command = [
         "recipes.train",
         "--run-dir",
         str(folder / "run"),
@@ -118,20 +118,20 @@ def _train(stage: Stage, data: Path, work: Path) -> list[list[str]]:
         str(data),
     ]
     if "init" in settings:
-        found += ["--init", str(work / settings.pop("init") / CHECKPOINT)]
+        command += ["--init", str(work / settings.pop("init") / CHECKPOINT)]
     if "synthetic" in settings:
         made = work / settings.pop("synthetic")
-        found += ["--synthetic", settings["directions"][0], str(made / SOURCE), str(made / TARGET)]
+        command += ["--synthetic", settings["directions"][0], str(made / SOURCE), str(made / TARGET)]
     if "without" in settings:
-        found += ["--without", *(str(work / judged / MARKS) for judged in settings.pop("without"))]
+        command += ["--without", *(str(work / judged / MARKS) for judged in settings.pop("without"))]
     if "probes" in settings:
-        found += ["--probes", str(RECIPES.relative_to(RECIPES.parents[1]) / settings.pop("probes"))]
+        command += ["--probes", str(RECIPES.relative_to(RECIPES.parents[1]) / settings.pop("probes"))]
     for corpus, times in settings.pop("repeat", {}).items():
-        found += ["--repeat", corpus, str(times)]
+        command += ["--repeat", corpus, str(times)]
     for name, value in settings.items():
-        found.append("--" + name.replace("_", "-"))
-        found += [] if value is True else [*map(str, value)] if isinstance(value, list) else [str(value)]
-    return [found]
+        command.append("--" + name.replace("_", "-"))
+        command += [] if value is True else [*map(str, value)] if isinstance(value, list) else [str(value)]
+    return [command]
 
 
 def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
@@ -164,7 +164,7 @@ def _translate(stage: Stage, data: Path, work: Path) -> list[list[str]]:
 
 def _judge(stage: Stage, data: Path, work: Path) -> list[list[str]]:
     settings = stage.settings
-    found = ["recipes.judge", "--data", str(data), "--corpora", *settings["corpora"]]
-    found += ["--checkpoint", str(work / settings["with"] / CHECKPOINT), "--direction", settings["direction"]]
-    found += ["--drop", str(settings["drop"])] if "drop" in settings else []
-    return [[*found, ">", str(work / stage.path / MARKS)]]
+    command = ["recipes.judge", "--data", str(data), "--corpora", *settings["corpora"]]
+    command += ["--checkpoint", str(work / settings["with"] / CHECKPOINT), "--direction", settings["direction"]]
+    command += ["--drop", str(settings["drop"])] if "drop" in settings else []
+    return [[*command, ">", str(work / stage.path / MARKS)]]

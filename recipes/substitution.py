@@ -101,8 +101,8 @@ class Substituter:
         """Return the replaceable slots of a pair, without overlaps."""
         if not any(c.isdigit() or c.isupper() for c in pair[0][1:] + pair[0][:1]):
             return ()
-        found: list[Slot] = []
-        taken: tuple[list, list] = ([], [])
+        slots: list[Slot] = []
+        occupied: tuple[list, list] = ([], [])
         for slot in (
             *self._both(pair, "date", _read_date),
             *self._both(pair, "time", _read_time),
@@ -110,12 +110,12 @@ class Substituter:
             *self._names(pair),
         ):
             if not any(
-                _overlap(span, other) for spans, used in zip(slot.spans, taken) for span in spans for other in used
+                _overlap(span, other) for spans, used in zip(slot.spans, occupied) for span in spans for other in used
             ):
-                found.append(slot)
-                for spans, used in zip(slot.spans, taken):
+                slots.append(slot)
+                for spans, used in zip(slot.spans, occupied):
                     used.extend(spans)
-        return tuple(found)
+        return tuple(slots)
 
     def replace(self, pair: tuple[str, str], slots: tuple[Slot, ...], random: np.random.Generator) -> tuple[str, str]:
         """Return the pair with other values in its slots."""
@@ -176,30 +176,30 @@ class Substituter:
 
 
 def _read_date(text: str, language: str) -> dict[Date, list[tuple[int, int]]]:
-    found: dict[Date, list] = {}
+    dates: dict[Date, list] = {}
     for match in _DATES[language].finditer(text):
         groups = {name.rstrip("2"): value for name, value in match.groupdict().items() if value}
         year = int(groups["y"]) if "y" in groups else None
         value = Date(int(groups["d"]), MONTHS[language].index(groups["m"]) + 1, year)
-        found.setdefault(value, []).append(match.span())
-    return found
+        dates.setdefault(value, []).append(match.span())
+    return dates
 
 
 def _read_time(text: str, language: str) -> dict[Time, list[tuple[int, int]]]:
     """Times by what their two numbers are on a clock of twelve hours: "2:30" may stand for 14 h 30."""
-    found: dict[Time, list] = {}
+    times: dict[Time, list] = {}
     for match in _TIMES[language].finditer(text):
-        found.setdefault(Time(int(match["h"]) % 12, int(match["m"])), []).append(match.span())
-    return found
+        times.setdefault(Time(int(match["h"]) % 12, int(match["m"])), []).append(match.span())
+    return times
 
 
 def _read_number(text: str, language: str) -> dict[Number, list[tuple[int, int]]]:
-    found: dict[Number, list] = {}
+    numbers: dict[Number, list] = {}
     for match in _NUMBERS[language].finditer(text):
         whole = re.sub(r"\D", "", match["whole"])
         if len(whole) <= 9:
-            found.setdefault(Number(int(whole), match["decimals"] or ""), []).append(match.span())
-    return found
+            numbers.setdefault(Number(int(whole), match["decimals"] or ""), []).append(match.span())
+    return numbers
 
 
 def _redrawn(kind: str, old: str, random: np.random.Generator) -> Value:

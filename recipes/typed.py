@@ -63,13 +63,13 @@ def fill_typed(
     sentences = []
     for frame in frames:
         for _ in range(fillings):
-            chosen = choose(slots_of(frame), fillers, random)
-            shown = {slot: read_form(filler, source, random) for slot, filler in chosen.items()}
+            fillers_by_slot = choose(slots_of(frame), fillers, random)
+            source_forms = {slot: read_form(filler, source, random) for slot, filler in fillers_by_slot.items()}
             items = tuple(
-                Item(slot.rstrip("0123456789"), shown[slot], accepted(filler, target))
-                for slot, filler in chosen.items()
+                Item(slot.rstrip("0123456789"), source_forms[slot], accepted(filler, target))
+                for slot, filler in fillers_by_slot.items()
             )
-            sentences.append(TypedSentence(put(frame, shown, source), items))
+            sentences.append(TypedSentence(put(frame, source_forms, source), items))
     return sentences
 
 
@@ -110,15 +110,15 @@ def is_kept(item: Item, translation: str) -> bool:
 
 def tally(sentences: list[TypedSentence], translations: list[str]) -> dict[str, dict[str, int]]:
     """Count the kept items and all items, by kind and under "all"."""
-    kept: Counter[str] = Counter()
+    kept_counts: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for sentence, translation in zip(sentences, translations, strict=True):
         for item in sentence.items:
             right = is_kept(item, translation)
             for kind in (item.kind, "all"):
                 total[kind] += 1
-                kept[kind] += right
-    return {kind: {"kept": kept[kind], "of": total[kind]} for kind in sorted(total)}
+                kept_counts[kind] += right
+    return {kind: {"kept": kept_counts[kind], "of": total[kind]} for kind in sorted(total)}
 
 
 def _loose(form: str) -> str:

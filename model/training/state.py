@@ -51,9 +51,9 @@ class TrainingState:
     def swap(self) -> None:
         """Exchange the weights and their average, in place; a second call undoes it."""
         for parameter, average in zip(self.model.parameters(), self.average):
-            kept = parameter.clone()
+            weights = parameter.clone()
             parameter.copy_(average)
-            average.copy_(kept)
+            average.copy_(weights)
 
     def save(self, path: Path) -> None:
         tensors = {}

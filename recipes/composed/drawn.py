@@ -96,32 +96,32 @@ class Clauses:
                 return drawn
 
     def _adverbials(self, clause: Clause) -> Clause:
-        tense, found = clause.tense, []
+        tense, adverbials = clause.tense, []
         entry = clause.entry
         if clause.negation in ("no more", "not yet", "never", "never yet", "kein mehr"):
             return clause
         if tense == "now":
-            found = [self.pick(self.lexicon.when["now"])]
+            adverbials = [self.pick(self.lexicon.when["now"])]
         elif tense == "habit" and "stative" in entry.flags:
             pass
         elif tense == "habit" and self.chance(0.5):
-            found = [self.pick(self.lexicon.when["often"])]
+            adverbials = [self.pick(self.lexicon.when["often"])]
         elif tense in TIMES and (tense != "told" or self.chance(0.6)):
-            found = [self._time(TIMES[tense], entry)]
+            adverbials = [self._time(TIMES[tense], entry)]
         elif tense in ("must", "want", "should", "could then", "ought", "would like", "can") and self.chance(0.5):
-            found = [self._time("future", entry)]
+            adverbials = [self._time("future", entry)]
         elif tense in ("had to", "could", "wanted") and self.chance(0.6):
-            found = [self._time("past", entry)]
+            adverbials = [self._time("past", entry)]
         if "food" in {name for c in entry.complements for name in c.classes} and "essen" in entry.german.infinitive:
-            found += [self.pick(self.lexicon.when["food"])] if self.chance(0.4) else []
+            adverbials += [self.pick(self.lexicon.when["food"])] if self.chance(0.4) else []
         extra = self.phrases.random.random()
         human = clause.subject.human and tense != "since"
         if extra < 0.11 and tense in FINISHED and human:
-            found.append(self.pick(self.lexicon.when["reason"]))
+            adverbials.append(self.pick(self.lexicon.when["reason"]))
         elif extra < 0.18 and human and "stative" not in entry.flags and "idiom" not in entry.flags:
-            found.append(self.pick(self.lexicon.when["company"]))
+            adverbials.append(self.pick(self.lexicon.when["company"]))
         elif extra < 0.5 and "to" in entry.middle and human:
-            found.append(self.pick(self.lexicon.when["means"]))
+            adverbials.append(self.pick(self.lexicon.when["means"]))
         elif extra < 0.25 and human and not clause.place and not {"stative", "idiom"} & entry.flags:
             clause = replace(clause, place=self.pick(self.lexicon.places).at)
         elif extra < 0.4 and tense in MIDS and not clause.negation:
@@ -129,11 +129,11 @@ class Clauses:
         if tense == "perfect" and not clause.mid and not clause.negation:
             clause = replace(clause, mid=self.pick(MIDS["perfect"]))
         front = "subject"
-        if found and self.chance(0.4) and FIRST & found[0].kinds:
+        if adverbials and self.chance(0.4) and FIRST & adverbials[0].kinds:
             front = "adverbial"
         elif self.chance(0.25) and self._object_first(clause):
             front = "object"
-        return replace(clause, adverbials=tuple(found), front=front)
+        return replace(clause, adverbials=tuple(adverbials), front=front)
 
     def _object_first(self, clause: Clause) -> bool:
         """Return whether the object can come first without being mistaken for the subject."""

@@ -39,8 +39,8 @@ class Questions(Clauses):
         de, en = self.pick(self.lexicon.openings["asked"])
         clause = self._questionable(("past", "told", "will", "can", "must", "want", "future", "habit"))
         if de != "warum":
-            kept = clause.negation if clause.negation in WITHOUT else ""
-            clause = replace(clause, adverbials=(), mid=None, negation=kept)
+            negation = clause.negation if clause.negation in WITHOUT else ""
+            clause = replace(clause, adverbials=(), mid=None, negation=negation)
         de, en = self._question(de, en, clause)
         return de, en[:-1] + " with?" if de.startswith("mit wem") else en
 
@@ -60,8 +60,8 @@ class Questions(Clauses):
             negation="not" if clause.negation == "not" else "",
         )
         verb = entry.german
-        said = in_german(clause, "bare").removeprefix(verb.present(german.PERSONS[subject.person[0]]))
-        de = verb.imperative("sie" if key == "Sie" else key) + said
+        clause_text = in_german(clause, "bare").removeprefix(verb.present(german.PERSONS[subject.person[0]]))
+        de = verb.imperative("sie" if key == "Sie" else key) + clause_text
         en = joined(["don't" if clause.negation else "", in_english(replace(clause, negation=""), "open")])
         if please == "bitte":
             en = f"please {en}" if self.chance(0.6) else f"{en}, please"

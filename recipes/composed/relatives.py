@@ -30,9 +30,9 @@ class Relatives(Clauses):
                 if changed:
                     # An adverbial of time would seem to belong to the relative clause.
                     front = "adverbial" if clause.adverbials and FIRST & clause.adverbials[0].kinds else "subject"
-                    kept = clause.adverbials[:1] if front == "adverbial" else ()
+                    adverbials = clause.adverbials[:1] if front == "adverbial" else ()
                     arguments = tuple(changed if i == nouns[-1] else p for i, p in enumerate(clause.arguments))
-                    return self.make_statement(replace(clause, arguments=arguments, adverbials=kept, front=front))
+                    return self.make_statement(replace(clause, arguments=arguments, adverbials=adverbials, front=front))
 
     def _with_relative(self, phrase: Phrase) -> Phrase | None:
         """Add a relative clause to a phrase; None if no verb fits."""

@@ -161,13 +161,13 @@ class Composer(Relatives, Questions, Being):
         if first.subject.human and self.chance(0.5):
             second = self.clause(later, subject=first.subject, plain=True, front="subject")
             de, en = self.pick((("und", " and"), ("und", " and then"), (", aber", ", but")))
-            said = in_german(second, "bare")
+            infinitive_text = in_german(second, "bare")
             if "then" in en:
-                verb, _, rest = said.partition(" ")
-                said = f"{verb} dann {rest}"
+                verb, _, rest = infinitive_text.partition(" ")
+                infinitive_text = f"{verb} dann {rest}"
             first = replace(first, front="subject")
             return (
-                f"{in_german(first, 'main')} {de} {said}.",
+                f"{in_german(first, 'main')} {de} {infinitive_text}.",
                 f"{in_english(first, 'main')}{en} {in_english(second, 'bare')}.",
             )
         second = self.clause(later, front="subject")

@@ -79,8 +79,8 @@ class Fillers:
         if kind not in self.kinds:
             raise ValueError(f"a filler's kind is one of {', '.join(self.kinds)}, found {kind!r}")
         if kind == "town":  # every second one from the list of those that people type
-            chosen = self.towns if random.random() < 0.5 else self.more_towns
-            return chosen[random.integers(len(chosen))]
+            towns = self.towns if random.random() < 0.5 else self.more_towns
+            return towns[random.integers(len(towns))]
         names = getattr(self, kind)
         if kind != "firm" and self.spliced and random.random() < self.spliced:
             return Filler.same(self._spliced(names, random))

@@ -66,22 +66,22 @@ def draw(kind: str, fillers: Fillers, random: np.random.Generator) -> Filler | V
 def fill(frame: Frame, languages: tuple[str, str], fillers: Fillers, random: np.random.Generator) -> tuple[str, str]:
     """Return (source, target) of a frame with random fillers: the target in the usual forms, the source in any form."""
     source, target = languages
-    chosen = choose(frame.slots, fillers, random)
-    shown = {slot: read_form(filler, source, random) for slot, filler in chosen.items()}
-    wanted = {slot: usual_form(filler, target) for slot, filler in chosen.items()}
-    return put(frame[source], shown, source), put(frame[target], wanted, target)
+    fillers_by_slot = choose(frame.slots, fillers, random)
+    source_forms = {slot: read_form(filler, source, random) for slot, filler in fillers_by_slot.items()}
+    target_forms = {slot: usual_form(filler, target) for slot, filler in fillers_by_slot.items()}
+    return put(frame[source], source_forms, source), put(frame[target], target_forms, target)
 
 
 def choose(slots: tuple[str, ...], fillers: Fillers, random: np.random.Generator) -> dict[str, Filler | Value]:
     """Draw a different filler for every slot: "town2" never equals "town"."""
-    chosen: dict[str, Filler | Value] = {}
+    fillers_by_slot: dict[str, Filler | Value] = {}
     for slot in slots:
         kind = slot.rstrip("0123456789")
         filler = draw(kind, fillers, random)
-        while filler in chosen.values():
+        while filler in fillers_by_slot.values():
             filler = draw(kind, fillers, random)
-        chosen[slot] = filler
-    return chosen
+        fillers_by_slot[slot] = filler
+    return fillers_by_slot
 
 
 def usual_form(filler: Filler | Value, language: str) -> str:

@@ -59,8 +59,8 @@ def test_german_principal_parts(lexicon):
         "vergessen": ("vergaß", "vergessen", "zu vergessen"),
     }
     for written, expected in parts.items():
-        found = verb(lexicon, written)
-        assert (found.simple_past("er"), found.past_participle, found.with_zu) == expected
+        verb_forms = verb(lexicon, written)
+        assert (verb_forms.simple_past("er"), verb_forms.past_participle, verb_forms.with_zu) == expected
     assert verb(lexicon, "finden").simple_past("ihr") == "fandet"
     assert [verb(lexicon, "nehmen").imperative(p) for p in ("du", "ihr", "sie")] == ["nimm", "nehmt", "nehmen Sie"]
     assert verb(lexicon, "warten").imperative("du") == "warte" and verb(lexicon, "fahren").imperative("du") == "fahr"
@@ -96,8 +96,8 @@ def test_german_phrases_by_case(lexicon, phrases):
 
 def test_english_forms(lexicon):
     def form(base: str) -> tuple[str, str, str]:
-        found = english.Verb.of(base, lexicon.irregular)
-        return found.present(2), found.simple_past(2), found.ing
+        verb_forms = english.Verb.of(base, lexicon.irregular)
+        return verb_forms.present(2), verb_forms.simple_past(2), verb_forms.ing
 
     assert form("pick") == ("picks", "picked", "picking")
     assert form("try") == ("tries", "tried", "trying")
@@ -138,7 +138,7 @@ def test_one_clause_in_every_order(lexicon, phrases):
 
 
 def test_tenses_of_both_languages(lexicon, phrases):
-    said = {
+    sentences = {
         "told": ("ich holte das Kind ab", "I picked the child up"),
         "perfect": ("ich habe das Kind abgeholt", "I have picked the child up"),
         "pluperfect": ("ich hatte das Kind abgeholt", "I had picked the child up"),
@@ -148,7 +148,7 @@ def test_tenses_of_both_languages(lexicon, phrases):
         "would": ("ich würde das Kind abholen", "I would pick the child up"),
         "now": ("ich hole das Kind ab", "I am picking the child up"),
     }
-    for tense, (de, en) in said.items():
+    for tense, (de, en) in sentences.items():
         made = clause(lexicon, phrases, tense=tense)
         assert (in_german(made, "main"), in_english(made, "main")) == (de, en)
 
@@ -190,7 +190,7 @@ def test_tables_hold_each_line_once():
 
 
 def test_the_passive(lexicon, phrases):
-    said = {
+    sentences = {
         "habit": ("das Kind wird abgeholt", "the child is picked up"),
         "future": ("das Kind wird abgeholt", "the child will be picked up"),
         "past": ("das Kind wurde abgeholt", "the child was picked up"),
@@ -198,7 +198,7 @@ def test_the_passive(lexicon, phrases):
         "must": ("das Kind muss abgeholt werden", "the child has to be picked up"),
         "perfect": ("das Kind ist abgeholt worden", "the child has been picked up"),
     }
-    for tense, (de, en) in said.items():
+    for tense, (de, en) in sentences.items():
         made = clause(lexicon, phrases, tense=tense)
         made = replace(made, subject=made.arguments[0], passive=True)
         assert (in_german(made, "main"), in_english(made, "main")) == (de, en)

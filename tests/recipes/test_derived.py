@@ -1,4 +1,4 @@
-"""What depends on the weights says of which ones it is."""
+"""Derived files carry the digest of their weights, and outdated ones are rebuilt."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def digest(folder) -> str:
 def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
     def survey(where, data):
         assert (where / "means.safetensors").is_file()  # which it needs
-        found = {"format": 1, "checkpoint": "tiny", "digest": digest(where), "directions": {}}
-        (where / "heads.json").write_text(json.dumps(found))
+        metrics = {"format": 1, "checkpoint": "tiny", "digest": digest(where), "directions": {}}
+        (where / "heads.json").write_text(json.dumps(metrics))
 
     def believed(where, data):
         (where / "faithfulness.json").write_text(json.dumps({"digest": digest(where)}))

@@ -213,11 +213,11 @@ def test_the_program_measures_a_checkpoint_and_never_shows_the_sealed_half(
 ) -> None:
     path = tmp_path / "everyday.json"
     main(["--checkpoint", str(shipped_checkpoints / "de-en"), "--open", "--sealed", "--show", "--json", str(path)])
-    shown = capsys.readouterr().out
+    printed = capsys.readouterr().out
     results = json.loads(path.read_text(encoding="utf-8"))
     assert [result["half"] for result in results] == ["open", "sealed"]
-    assert all(result["of"] == 60 and result["digest"] in shown for result in results)
-    counted = {half: sum(s.source in shown for s in read_everyday("de-en", half)) for half in ("open", "sealed")}
+    assert all(result["of"] == 60 and result["digest"] in printed for result in results)
+    counted = {half: sum(s.source in printed for s in read_everyday("de-en", half)) for half in ("open", "sealed")}
     assert counted == {"open": 60 - results[0]["right"], "sealed": 0}
     with pytest.raises(ValueError, match="has the open half of de-en of these weights already: --replace"):
         main(["--checkpoint", str(shipped_checkpoints / "de-en"), "--json", str(path)])

@@ -1,4 +1,4 @@
-"""What a model thinks of pairs, which pairs are left out, and what is typed in a hurry."""
+"""Scores of pairs by a model, the pairs that are left out, and typing errors."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_the_judge_prints_the_marks_that_training_then_leaves_out(tmp_path, tiny
     pairs = {s.train.name: set(s.train.pairs) for s in read_folder(tmp_path, [("de", "en")])}
     dropped = {pair for pair in pairs["stories"] if mark(pair) in read_marks([tmp_path / "marks.txt"])}
     assert 0 < len(dropped) < 0.3 * len(pairs["stories"])
-    given = ["--run-dir", str(tmp_path / "run"), "--data", str(tmp_path), "--without", str(tmp_path / "marks.txt")]
-    found = MIXED.find(options.parse(given, "", MIXED), ["de-en"])
-    kept = {s.train.name: set(s.train.pairs) for s in found}
-    assert kept["stories"] == pairs["stories"] - dropped
+    arguments = ["--run-dir", str(tmp_path / "run"), "--data", str(tmp_path), "--without", str(tmp_path / "marks.txt")]
+    corpora = MIXED.find(options.parse(arguments, "", MIXED), ["de-en"])
+    pairs_by_name = {s.train.name: set(s.train.pairs) for s in corpora}
+    assert pairs_by_name["stories"] == pairs["stories"] - dropped
 
 
 def test_marked_pairs_are_left_out_whichever_way_round_they_stand():

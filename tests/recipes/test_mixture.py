@@ -1,4 +1,4 @@
-"""What an epoch draws: other names in real pairs, filled frames, composed sentences."""
+"""The mixture of an epoch: replaced names in pairs, filled frames, composed sentences."""
 
 from __future__ import annotations
 
@@ -97,15 +97,15 @@ def test_an_epoch_is_a_function_of_its_number(tokenizer):
         )
         for number in (0, 0, 1)
     ]
-    drawn = [(list(one.source), list(one.target)) for one in drawn]
+    drawn = [(list(corpora.source), list(corpora.target)) for corpora in drawn]
     assert drawn[0] == drawn[1]
     assert drawn[0][0] != drawn[2][0]
 
 
 def test_composed_sentences_are_added_in_both_directions_of_their_languages(tokenizer):
-    one = [corpus([("Tom schläft.", "Tom is asleep.")])]
+    corpora = [corpus([("Tom schläft.", "Tom is asleep.")])]
     for directions, expected in {("de-en",): 31, ("en-de",): 31, ("de-en", "en-de"): 62}.items():
-        made = mixture(tokenizer, one, directions=directions, composed_pairs=30)
+        made = mixture(tokenizer, corpora, directions=directions, composed_pairs=30)
         epoch = made.epoch(0)
         assert len(epoch.source) == len(made) == expected
         assert len({tuple(ids) for ids in epoch.source}) > 0.8 * expected

@@ -33,12 +33,12 @@ def test_they_are_read_where_they_are_asked_for(tmp_path):
     for name, line in {"a.de": "Tom schläft.", "a.en": "Tom is asleep."}.items():
         (tmp_path / name).write_text(line + "\n")
     files = ["--pair", "de-en", str(tmp_path / "a.de"), str(tmp_path / "a.en")]
-    found = {}
+    repeats = {}
     for asked in ([], ["--repeat", "sayings", "2"]):
         args = options.parse(["--run-dir", str(tmp_path / "run"), *files, *asked], "", MIXED)
-        found[len(asked)] = [splits.train for splits in MIXED.find(args, ["de-en"])]
-    assert [corpus.name for corpus in found[0]] == ["a.de"]
-    assert [(corpus.name, corpus.languages) for corpus in found[3]][1:] == [
+        repeats[len(asked)] = [splits.train for splits in MIXED.find(args, ["de-en"])]
+    assert [corpus.name for corpus in repeats[0]] == ["a.de"]
+    assert [(corpus.name, corpus.languages) for corpus in repeats[3]][1:] == [
         ("sayings", languages) for languages in (("de", "en"), ("de", "fr"), ("en", "fr"))
     ]
 

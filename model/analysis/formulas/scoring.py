@@ -71,7 +71,7 @@ def sharpness(scores: np.ndarray) -> Sharpness:
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """What the width d_k does to scores of random vectors, each [width]; `_scaled`: divided by sqrt(d_k).
+    """The effect of the width d_k on scores of random vectors, each [width]; `_scaled`: divided by sqrt(d_k).
 
     widths    the d_k
     variance  of the scores

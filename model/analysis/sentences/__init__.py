@@ -1,4 +1,4 @@
-"""The project's own sentences, 300 in each language, line-aligned, from which means over heads and embeddings are taken.
+"""The project's own sentences, 300 in each language, line-aligned. Means over heads and embeddings are taken of them.
 
 >>> len(sentences("de")) == len(sentences("en"))
 True

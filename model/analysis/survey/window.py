@@ -29,7 +29,7 @@ Measurements = dict[str, Measurement]  # "kind/statistic" -> values [heads of al
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What is measured for each sentence.
+    """The measurements to make for each sentence.
 
     counts    the frequency of each source id in the corpus
     frequent  the source ids that are not rare

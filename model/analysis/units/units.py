@@ -42,7 +42,7 @@ class Units:
 
     @property
     def directions(self) -> Tensor:
-        """What each unit adds to the layer's output stream at activation 1: [unit, d_model]."""
+        """The vector that each unit adds to the layer's output stream at activation 1: [unit, d_model]."""
         if self.dictionary is not None:
             return self.dictionary.directions
         return self.translator.model.encoder.layers[self.layer].feed_forward.contract.weight.T.detach()

@@ -68,13 +68,13 @@ def test_a_models_own_table_is_judged_as_its_scheme_is(code: str) -> None:
     config = ModelConfig(9, 32, 4, 1, 1, 32, max_length=64, position_code=PositionCode(code))
     table = Transformer(config).source_positions
     rows = 64 if code == "learned" else None
-    found = criteria.judge(of_table("own", lambda n: table(0, n), rows=rows), 32, 32)
+    verdicts = criteria.judge(of_table("own", lambda n: table(0, n), rows=rows), 32, 32)
     names = {"count": "count", "sine": "sine only", "tutorial": "a tutorial's exponents", "binary": "binary index"}
     if code == "learned":
-        assert [one.passed for one in found[:3]] == [True, True, False] and "64 rows" in found[2].shown_by
+        assert [one.passed for one in verdicts[:3]] == [True, True, False] and "64 rows" in verdicts[2].shown_by
     elif code != "fairseq":
         expected = criteria.judge(BY_NAME[names.get(code, "sine and cosine")], 32, 32)
-        assert [one.passed for one in found] == [one.passed for one in expected]
+        assert [one.passed for one in verdicts] == [one.passed for one in expected]
     with pytest.raises(ValueError, match="64 rows"):
         criteria.judge(of_table("own", lambda n: table(0, n), rows=64), 65, 32)
 
@@ -89,8 +89,8 @@ def test_too_few_bits_collide_and_the_pair_is_named() -> None:
 
 def test_a_violation_is_shown_by_a_pair_that_has_it() -> None:
     verdict = criteria.judge(BY_NAME["binary index"], 16, 8)[3]
-    found = re.match(r"(\d+) apart: positions (\d+) and (\d+) are \S+ apart, (\d+) and (\d+) ", verdict.shown_by)
-    offset, low, low_end, high, high_end = map(int, found.groups())
+    match = re.match(r"(\d+) apart: positions (\d+) and (\d+) are \S+ apart, (\d+) and (\d+) ", verdict.shown_by)
+    offset, low, low_end, high, high_end = map(int, match.groups())
     table = BY_NAME["binary index"].table(16, 8)
     assert low_end - low == high_end - high == offset
     gap = np.linalg.norm(table[high_end] - table[high]) - np.linalg.norm(table[low_end] - table[low])
@@ -113,14 +113,14 @@ def test_distances_agree_with_scipy() -> None:
 def test_fewest_dimensions_is_the_fewest() -> None:
     assert criteria.fewest_dimensions(BY_NAME["binary index"], 33).width == 6  # 2^5 < 33 <= 2^6
     assert criteria.fewest_dimensions(BY_NAME["normalised count"], 64, margin=0.5).width is None
-    found = criteria.fewest_dimensions(PAPER, 64, margin=0.5)
+    fewest = criteria.fewest_dimensions(PAPER, 64, margin=0.5)
     for width in range(2, 64, 2):
         table = PAPER.table(64, width)
         reference = cdist(table, table) + np.diag(np.full(64, np.inf))
-        assert (reference.min() > 0.5) == (width >= found.width) or width > found.width
-    assert found.gap == pytest.approx(
+        assert (reference.min() > 0.5) == (width >= fewest.width) or width > fewest.width
+    assert fewest.gap == pytest.approx(
         min(
-            np.linalg.norm(PAPER.table(64, found.width)[a] - PAPER.table(64, found.width)[b])
+            np.linalg.norm(PAPER.table(64, fewest.width)[a] - PAPER.table(64, fewest.width)[b])
             for a in range(64)
             for b in range(a)
         )
@@ -152,19 +152,19 @@ def test_similarity_has_its_closed_form_and_is_toeplitz(length: int, pairs: int,
     offsets = np.arange(length)
     dots = np.cos(np.outer(offsets, rates)).sum(-1)  # sum of cos(k w)
     gaps = np.sqrt(np.maximum(0, 4 * (np.sin(np.outer(offsets, rates) / 2) ** 2).sum(-1)))  # 2 |sin(k w / 2)|
-    found = geometry.dot_products(table)
-    np.testing.assert_allclose(found.matrix, toeplitz(dots), atol=1e-5)
-    np.testing.assert_allclose(found.by_offset, dots, atol=1e-5)
-    assert found.residual < 1e-5
+    similarity = geometry.dot_products(table)
+    np.testing.assert_allclose(similarity.matrix, toeplitz(dots), atol=1e-5)
+    np.testing.assert_allclose(similarity.by_offset, dots, atol=1e-5)
+    assert similarity.residual < 1e-5
     np.testing.assert_allclose(geometry.distances(table).by_offset, gaps, atol=1e-5)
 
 
 def test_what_is_not_toeplitz_has_a_residual_and_a_pair() -> None:
-    found = geometry.dot_products(BY_NAME["count"].table(5, 1))
-    assert found.matrix[found.worst] == 16 or found.matrix[found.worst] == 0
+    similarity = geometry.dot_products(BY_NAME["count"].table(5, 1))
+    assert similarity.matrix[similarity.worst] == 16 or similarity.matrix[similarity.worst] == 0
     means = [np.mean([a * (a + k) for a in range(5 - k)]) for k in range(5)]
-    np.testing.assert_allclose(found.by_offset, means)
-    assert found.residual == pytest.approx(max(abs(a * b - means[abs(a - b)]) for a in range(5) for b in range(5)))
+    np.testing.assert_allclose(similarity.by_offset, means)
+    assert similarity.residual == pytest.approx(max(abs(a * b - means[abs(a - b)]) for a in range(5) for b in range(5)))
 
 
 @pytest.mark.parametrize("shift", [0, 1, 7])
@@ -201,9 +201,9 @@ def test_small_distances_keep_their_digits() -> None:
     table = random.normal(size=(30, 40))
     table[10:20] = table[:10] + 1e-7 * random.normal(size=(10, 40))
     table[20] = table[0]
-    found = geometry.pairwise_distances(table)
-    np.testing.assert_allclose(found, cdist(table, table), rtol=1e-9, atol=1e-15)
-    assert found[20, 0] == 0 and (found == found.T).all()
+    distances = geometry.pairwise_distances(table)
+    np.testing.assert_allclose(distances, cdist(table, table), rtol=1e-9, atol=1e-15)
+    assert distances[20, 0] == 0 and (distances == distances.T).all()
 
 
 def test_a_shared_frequency_is_what_makes_a_shift_a_rotation() -> None:
@@ -233,8 +233,8 @@ def test_the_presets_break_what_they_say() -> None:
 )
 def test_an_index_before_the_first(name, width, gap, at) -> None:
     """-1 in two's complement is all ones: with four bits that of position 15."""
-    found = criteria.nearest_to(BY_NAME[name], -1, 20, width)
-    assert found == (pytest.approx(gap), at)
+    nearest = criteria.nearest_to(BY_NAME[name], -1, 20, width)
+    assert nearest == (pytest.approx(gap), at)
 
 
 def test_before_the_first_the_papers_code_is_a_new_one() -> None:

@@ -57,9 +57,9 @@ def spelled(trace, group) -> str:
 
 def test_a_sentence_is_one_with_itself(tiny_translator):
     trace = tiny_translator.translate("Der kleine Hund schläft")
-    found = compare_shared_words(tiny_translator, trace, trace)
-    assert np.allclose(found.cosine, 1.0) and (found.baseline < 1).all()
-    assert found.cosine.shape == found.baseline.shape == (len(content_words(trace.source_tokens)), 3)
+    shared = compare_shared_words(tiny_translator, trace, trace)
+    assert np.allclose(shared.cosine, 1.0) and (shared.baseline < 1).all()
+    assert shared.cosine.shape == shared.baseline.shape == (len(content_words(trace.source_tokens)), 3)
 
 
 def test_sentences_without_common_words_and_other_networks_are_refused(tiny_translator, recurrent_checkpoint):

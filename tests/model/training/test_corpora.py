@@ -43,7 +43,7 @@ def write_tatoeba(path: Path, rows: list[str], member: str = "deu.txt") -> None:
 
 
 def bucket(english: str) -> int:
-    """The rule as the project states it, written out anew."""
+    """The documented rule, written out again."""
     folded = " ".join(unicodedata.normalize("NFKC", english).lower().split())
     return int(hashlib.sha1(folded.encode("utf-8")).hexdigest(), 16) % 100
 
@@ -188,7 +188,7 @@ def test_long_pairs_are_left_out(tokenizer):
     assert len(Examples.encode(pairs, tokenizer, "en", max_length=20).source) == 1
 
 
-# What the programs read
+# The corpora that the programs read
 
 
 def options(**changes):
@@ -223,12 +223,12 @@ def drawn(found: list, config: TrainConfig, tokenizer) -> tuple[Examples, list]:
 
 
 def test_an_epoch_holds_each_corpus_as_often_as_asked(data_folder, tokenizer):
-    found = corpora.find(options(data=data_folder), ["de-en"])
-    once, dev = drawn(found, TrainConfig(), tokenizer)
-    twice, _ = drawn(found, TrainConfig(repeats=(("multi30k", 2),)), tokenizer)
+    corpora_read = corpora.find(options(data=data_folder), ["de-en"])
+    once, dev = drawn(corpora_read, TrainConfig(), tokenizer)
+    twice, _ = drawn(corpora_read, TrainConfig(repeats=(("multi30k", 2),)), tokenizer)
     assert len(twice.source) == len(once.source) + 6
     assert [(d, c.name) for d, c in dev] == [("de-en", "multi30k"), ("de-en", "tatoeba")]
-    both, _ = drawn(found, TrainConfig(directions=("de-en", "en-de")), tokenizer)
+    both, _ = drawn(corpora_read, TrainConfig(directions=("de-en", "en-de")), tokenizer)
     assert len(both.source) == 2 * len(once.source)
     assert {s[0] for s in both.source} == {tokenizer.language_ids["en"], tokenizer.language_ids["de"]}
 
@@ -237,8 +237,8 @@ def test_a_pair_of_files_replaces_the_folder(tmp_path):
     for name in ("train.de", "train.en", "dev.de", "dev.en"):
         (tmp_path / name).write_text(f"{name}\n{name} zwei\n")
     files = [str(tmp_path / n) for n in ("train.de", "train.en", "dev.de", "dev.en")]
-    found = corpora.find(options(pair=[["de-en", *files[:2]]], dev_pair=[["de-en", *files[2:]]]), ["de-en"])
-    assert [len(s.train.pairs) for s in found] == [2, 0] and [len(s.dev.pairs) for s in found] == [0, 2]
+    corpora_read = corpora.find(options(pair=[["de-en", *files[:2]]], dev_pair=[["de-en", *files[2:]]]), ["de-en"])
+    assert [len(s.train.pairs) for s in corpora_read] == [2, 0] and [len(s.dev.pairs) for s in corpora_read] == [0, 2]
 
 
 def test_training_leaves_out_what_shares_a_side_with_held_out_files(tmp_path):
@@ -256,26 +256,30 @@ def test_training_leaves_out_what_shares_a_side_with_held_out_files(tmp_path):
         name: [["de-en", str(tmp_path / f"{name}.de"), str(tmp_path / f"{name}.en")]]
         for name in ("train", "dev", "test")
     }
-    found = corpora.find(options(pair=rows["train"], dev_pair=rows["dev"], test_pair=rows["test"]), ["de-en"])
-    assert [pair for splits in found for pair in splits.train.pairs] == [("drei", "three")]
-    assert [len(s.dev.pairs) for s in found] == [0, 1, 0] and [len(s.test.pairs) for s in found] == [0, 0, 1]
+    corpora_read = corpora.find(options(pair=rows["train"], dev_pair=rows["dev"], test_pair=rows["test"]), ["de-en"])
+    assert [pair for splits in corpora_read for pair in splits.train.pairs] == [("drei", "three")]
+    assert [len(s.dev.pairs) for s in corpora_read] == [0, 1, 0] and [len(s.test.pairs) for s in corpora_read] == [
+        0,
+        0,
+        1,
+    ]
 
 
 def test_a_source_that_a_model_wrote_is_tagged_and_serves_one_direction(data_folder, tokenizer, tmp_path):
     (tmp_path / "made.de").write_text("ein Hund\nval de 1\ntrain de 3\n")
     (tmp_path / "real.en").write_text("A dog.\nUnheard.\nval en 0\n")
-    wanted = ["de-en", "en-de"]
-    found = corpora.find(
-        options(data=data_folder, synthetic=[["de-en", tmp_path / "made.de", tmp_path / "real.en"]]), wanted
+    directions = ["de-en", "en-de"]
+    corpora_read = corpora.find(
+        options(data=data_folder, synthetic=[["de-en", tmp_path / "made.de", tmp_path / "real.en"]]), directions
     )
-    assert found[-1].train.oriented("de-en") == [(f"{TAG} ein Hund", "A dog.")]  # the others would leak
-    assert found[-1].train.oriented("en-de") == [] and not found[-1].dev.pairs
-    without, _ = drawn(found[:-1], TrainConfig(directions=tuple(wanted)), tokenizer)
-    once, _ = drawn(found, TrainConfig(directions=tuple(wanted)), tokenizer)
+    assert corpora_read[-1].train.oriented("de-en") == [(f"{TAG} ein Hund", "A dog.")]  # the others would leak
+    assert corpora_read[-1].train.oriented("en-de") == [] and not corpora_read[-1].dev.pairs
+    without, _ = drawn(corpora_read[:-1], TrainConfig(directions=tuple(directions)), tokenizer)
+    once, _ = drawn(corpora_read, TrainConfig(directions=tuple(directions)), tokenizer)
     assert len(once.source) == len(without.source) + 1
     with_tag = tokenizer.encode_source(f"{TAG} ein Hund", "en")
     assert with_tag in map(list, once.source) and with_tag[-2:] == tokenizer.encode_source("ein Hund", "en")[-2:]
-    twice, _ = drawn(found, TrainConfig(directions=tuple(wanted), repeats=(("synthetic", 2),)), tokenizer)
+    twice, _ = drawn(corpora_read, TrainConfig(directions=tuple(directions), repeats=(("synthetic", 2),)), tokenizer)
     assert len(twice.source) == len(once.source) + 1
 
 

@@ -1,4 +1,4 @@
-"""What is read back of a training history, against scipy and against the recorder itself."""
+"""The reader of training histories, against scipy and against the recorder."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from tests.conftest import build_tiny_model
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tokenizer):
     """Three records: two networks, the second one twice."""
-    found = tmp_path_factory.mktemp("learned")
+    run_folder = tmp_path_factory.mktemp("learned")
     probes = (Probe("de-en", "Zwei Kinder", "Two children"), Probe("de-en", "rotes Boot", "red boat"))
-    history = History(found / NAME, probes, tokenizer, before=100)
+    history = History(run_folder / NAME, probes, tokenizer, before=100)
     for update, seed in ((0, 1), (5, 2), (9, 2)):
         history.record(build_tiny_model(tokenizer, seed=seed), update)
-    (found / learned.LOG).write_text(
+    (run_folder / learned.LOG).write_text(
         "".join(
             json.dumps(line) + "\n"
             for line in ({"update": 50, "loss": 3.0}, {"update": 50, "dev": {}}, {"update": 100, "loss": 2.5})
         )
     )
-    return found
+    return run_folder
 
 
 def test_maps_are_those_that_were_recorded_under_their_tokens(folder, tokenizer):
-    found = learned.read(folder)
-    assert found.updates.tolist() == [100, 105, 109] and found.kinds == TRANSFORMER_KINDS
-    for kind in found.kinds:
-        rows, columns = found.sides(kind, 1)
-        maps = found.maps(kind, 1)
+    history = learned.read(folder)
+    assert history.updates.tolist() == [100, 105, 109] and history.kinds == TRANSFORMER_KINDS
+    for kind in history.kinds:
+        rows, columns = history.sides(kind, 1)
+        maps = history.maps(kind, 1)
         assert maps.shape[3:] == (len(rows), len(columns)) and np.abs(maps.sum(-1) - 1).max() < len(columns) / 255
-    rows, columns = found.sides(AttentionKind.CROSS, 0)
+    rows, columns = history.sides(AttentionKind.CROSS, 0)
     assert rows[0] == "<s>" and columns[0] == "<2en>" and columns[-1] == "</s>"
-    assert found.loss.shape == (3, 2) and found.translations.shape == (3, 2)
+    assert history.loss.shape == (3, 2) and history.translations.shape == (3, 2)
 
 
 def test_a_head_has_settled_where_its_distance_stays_small(folder):
-    found = learned.read(folder)
-    distances = found.distances(AttentionKind.CROSS, 1, 2)
+    history = learned.read(folder)
+    distances = history.distances(AttentionKind.CROSS, 1, 2)
     expected = [
         jensenshannon(a, b, base=2) ** 2
         for probe in range(2)
         for a, b in zip(
-            found.maps(AttentionKind.CROSS, probe)[0, 1, 2], found.maps(AttentionKind.CROSS, probe)[-1, 1, 2]
+            history.maps(AttentionKind.CROSS, probe)[0, 1, 2], history.maps(AttentionKind.CROSS, probe)[-1, 1, 2]
         )
     ]
     assert distances[0] == pytest.approx(np.mean(expected), abs=1e-6) and distances[0] > learned.NEAR
     assert distances[1:].tolist() == [0, 0]
-    assert found.settled(AttentionKind.CROSS, 1, 2) == 1
+    assert history.settled(AttentionKind.CROSS, 1, 2) == 1
 
 
 def test_the_curve_is_the_logs_and_damage_is_named(folder, tmp_path):

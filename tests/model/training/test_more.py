@@ -20,8 +20,8 @@ def bucket(sentence: str) -> int:
 
 def english(wanted, count: int, form: str = "We saw {} birds there.") -> list[str]:
     """The first sentences of a form that fall into wanted buckets."""
-    found = (sentence for n in range(10**6) if bucket(sentence := form.format(n)) in wanted)
-    return [next(found) for _ in range(count)]
+    corpus = (sentence for n in range(10**6) if bucket(sentence := form.format(n)) in wanted)
+    return [next(corpus) for _ in range(count)]
 
 
 def german(sentence: str) -> str:
@@ -53,9 +53,9 @@ def rows_of(*sentences: str) -> list[tuple[str, str, str]]:
 def test_a_row_belongs_to_the_part_that_its_english_sentence_says_in_every_pair_of_languages(tmp_path):
     test, dev, train = (english(wanted, 2) for wanted in ({0}, {1}, {50}))
     write_more(tmp_path, stories=rows_of(*test, *dev, *train))
-    found = parts(tmp_path, ("de", "en"))["stories"]
+    corpus = parts(tmp_path, ("de", "en"))["stories"]
     for name, sentences in (("test", test), ("dev", dev), ("train", train)):
-        assert found[name] == {(german(s), s) for s in sentences}
+        assert corpus[name] == {(german(s), s) for s in sentences}
         assert parts(tmp_path, ("en", "fr"))["stories"][name] == {(french(s), s) for s in sentences}
         assert parts(tmp_path, ("fr", "de"))["stories"][name] == {(german(s), french(s)) for s in sentences}
 
@@ -63,8 +63,8 @@ def test_a_row_belongs_to_the_part_that_its_english_sentence_says_in_every_pair_
 def test_files_of_one_domain_are_one_corpus_with_its_own_share_held_out(tmp_path):
     (first,), (second,) = english({3}, 1), english({6}, 1)
     write_more(tmp_path, chat_wmt=rows_of(first), restaurant_woz=rows_of(second))
-    found = parts(tmp_path, ("de", "en"))["chats"]  # 4 % test, 3 % dev
-    assert found["test"] == {(german(first), first)} and found["dev"] == {(german(second), second)}
+    corpus = parts(tmp_path, ("de", "en"))["chats"]  # 4 % test, 3 % dev
+    assert corpus["test"] == {(german(first), first)} and corpus["dev"] == {(german(second), second)}
 
 
 def test_no_held_out_sentence_of_one_corpus_trains_in_another_on_any_side(tmp_path):
@@ -86,16 +86,16 @@ def test_the_older_splits_stay_and_what_they_train_on_is_no_test(tmp_path):
     before = parts(tmp_path, ("de", "en"))["tatoeba"]
     assert before["train"] and before["test"]
     write_more(tmp_path, chat_wmt=rows_of(*trained), stories=[(english({50}, 1)[0], german(tested[0]), "")])
-    found = parts(tmp_path, ("de", "en"))
-    assert found["tatoeba"] == before and set(found) == {"tatoeba"}  # nothing is left of the two others
+    corpus = parts(tmp_path, ("de", "en"))
+    assert corpus["tatoeba"] == before and set(corpus) == {"tatoeba"}  # nothing is left of the two others
     assert "chats" not in parts(tmp_path, ("fr", "en"))  # although the other pair has no older corpus
 
 
 def test_talks_are_tested_on_but_never_trained_on(tmp_path):
     every = english(range(100), 60)
     write_more(tmp_path, ted=rows_of(*every), stories=rows_of("We saw it all."))
-    found = parts(tmp_path, ("de", "en"))["ted"]
-    assert not found["train"] and {e for _, e in found["test"]} == {s for s in every if bucket(s) < 4}
+    corpus = parts(tmp_path, ("de", "en"))["ted"]
+    assert not corpus["train"] and {e for _, e in corpus["test"]} == {s for s in every if bucket(s) < 4}
     clean = corpora.find(options(data=tmp_path), ["de-en"])
     assert {s.train.name: len(s.train.pairs) for s in clean} == {"stories": 1, "ted": 0}
 
@@ -112,8 +112,8 @@ def test_of_dictionaries_the_words_are_learnt_that_one_meets(tmp_path):
     (tmp_path / "dictionary").mkdir()
     path = tmp_path / "dictionary" / "deu-eng.tsv.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    found = {s.train.name: s.train.pairs for s in corpora.find(options(data=tmp_path), ["de-en"])}
-    assert found["dictionary"] == (("Vögel", "birds"),) == found["lexicon"]  # nobody met a somebody
+    corpus = {s.train.name: s.train.pairs for s in corpora.find(options(data=tmp_path), ["de-en"])}
+    assert corpus["dictionary"] == (("Vögel", "birds"),) == corpus["lexicon"]  # nobody met a somebody
     assert "dictionary" not in {s.train.name for s in read_folder(tmp_path, [("fr", "en")])}
     path.write_bytes(gzip.compress(b"dog\tHund\nbird\n"))
     with pytest.raises(ValueError, match="line 2: expected English and German, found 1"):
@@ -124,8 +124,8 @@ def test_abbreviations_of_a_dictionary_are_written_out(tmp_path):
     (tmp_path / "dictionary").mkdir()
     line = "to take sb.’s word for sth.\tjdm. etw. aufs Wort glauben\n"
     (tmp_path / "dictionary" / "deu-eng.tsv.gz").write_bytes(gzip.compress(line.encode()))
-    (found,) = read_folder(tmp_path, [("de", "en")])
-    assert found.train.pairs == (("jemandem etwas aufs Wort glauben", "to take somebody's word for something"),)
+    (corpus,) = read_folder(tmp_path, [("de", "en")])
+    assert corpus.train.pairs == (("jemandem etwas aufs Wort glauben", "to take somebody's word for something"),)
 
 
 def test_a_row_without_three_columns_is_named(tmp_path):

@@ -84,9 +84,13 @@ def test_peaks_are_the_largest_activations_of_each_sentence(tiny_translator, dic
         np.testing.assert_allclose(rows.max(0).values.clamp(min=0), values[line], atol=1e-5)
         np.testing.assert_allclose(units.activations(ids).max(0), values[line], atol=1e-5)
     if kind == "neurons":  # what they add up to is what the layer adds
-        one = tiny_translator.run(TEXTS[:1], names=["encoder.0.ffn.post", "encoder.0.ffn.out"], direction="de-en")
+        run_places = tiny_translator.run(
+            TEXTS[:1], names=["encoder.0.ffn.post", "encoder.0.ffn.out"], direction="de-en"
+        )
         bias = tiny_translator.model.encoder.layers[0].feed_forward.contract.bias
-        torch.testing.assert_close(one["encoder.0.ffn.post"] @ units.directions + bias, one["encoder.0.ffn.out"])
+        torch.testing.assert_close(
+            run_places["encoder.0.ffn.post"] @ units.directions + bias, run_places["encoder.0.ffn.out"]
+        )
 
 
 @pytest.mark.long

@@ -95,9 +95,9 @@ def test_what_was_measured_holds_where_it_is_measured_again(switch):
     what was measured lies at the edge of what is one."""
     at, shipped = max(measure.UPDATES), measure.read()
     default = shipped[measure.default_of(switch)][at]
-    found = measure.interval(switch, at)
-    assert found == pytest.approx(shipped[switch][at], rel=0.25, abs=2e-4)
-    assert measure.is_reliable(default, found) == measure.is_reliable(default, shipped[switch][at])
+    measured = measure.interval(switch, at)
+    assert measured == pytest.approx(shipped[switch][at], rel=0.25, abs=2e-4)
+    assert measure.is_reliable(default, measured) == measure.is_reliable(default, shipped[switch][at])
 
 
 def test_every_switch_was_measured_over_five_seeds():
@@ -275,11 +275,13 @@ def test_turns_are_bounded_and_so_are_runs():
 
 def test_frames_are_thinned_to_their_bound_and_keep_both_ends():
     maps = ({"cross": np.zeros((1, 1, 10, 10), np.uint8)},)
-    found = []
+    measured = []
     for update in range(200):
-        found = frames.thin_frames([*found, Frame(update, (), 0.0, maps)], limit=2000)
-        assert sum(frame.size for frame in found) <= 2000 and found[0].update == 0 and found[-1].update == update
-    assert len(found) > 5
+        measured = frames.thin_frames([*measured, Frame(update, (), 0.0, maps)], limit=2000)
+        assert (
+            sum(frame.size for frame in measured) <= 2000 and measured[0].update == 0 and measured[-1].update == update
+        )
+    assert len(measured) > 5
     assert 2 * frames.MAX_BYTES < 20e6 and sum(map(frames.is_due, range(1, 2001))) < 60
 
 
