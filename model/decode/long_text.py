@@ -15,7 +15,7 @@ from attention_atlas.model.nets.sweep import Changes, Sweep, attention_edit, com
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.maps import ComputedWeights, by_distance
+from attention_atlas.model.trace.maps import ComputedWeights, bias_by_distance
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ class LongTextCache:
         side, layer, part = at.name.split(".", 2)
         if part == "self.bias":
             if self._last_bias[0] is not x:  # most stacks have one table for all layers
-                self._last_bias = x, by_distance(x[0].float().cpu().numpy())
+                self._last_bias = x, bias_by_distance(x[0].float().cpu().numpy())
             if self._last_bias[1] is None:
                 raise Refusal("In so long a text only what depends on the distance alone can be added to the scores.")
             self._arrays[f"{side}.{part}.{layer}"] = self._last_bias[1]

@@ -28,7 +28,7 @@ Edges = tuple[tuple[int, int, int | None], ...]  # (query, key, head or None for
 Kernel = Callable[[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None, bool], np.ndarray]
 
 
-def in_numpy(
+def softmax_kernel(
     queries: np.ndarray, keys: np.ndarray, allowed: np.ndarray | None, bias: np.ndarray | None, scaled: bool
 ) -> np.ndarray:
     """Compute a head's attention weights without torch, within 1e-5 of those of the pass."""
@@ -62,7 +62,7 @@ class ComputedWeights:
     causal: bool = False
     scaled: bool = True
     cut: tuple[Edges, ...] = ()
-    kernel: Kernel = in_numpy
+    kernel: Kernel = softmax_kernel
 
     dtype: ClassVar[np.dtype[np.float32]] = np.dtype(np.float32)
     ndim: ClassVar[int] = 4
@@ -146,7 +146,7 @@ class ComputedWeights:
         )
 
 
-def by_distance(bias: np.ndarray) -> np.ndarray | None:
+def bias_by_distance(bias: np.ndarray) -> np.ndarray | None:
     """Convert a position bias [heads, query, key] to [heads, queries + keys - 1], by distance.
 
     Returns None if the bias depends on more than the distance.
@@ -191,16 +191,16 @@ class AttentionMaps:
             raise ValueError(f"row {query} of layer {layer}, head {head} sums to 1 only within {error.max():.2e}")
 
     @property
-    def computed(self) -> bool:
+    def is_computed(self) -> bool:
         """Whether the weights are computed on access."""
         return isinstance(self.weights, ComputedWeights)
 
-    def of_heads(self, measure: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def map_heads(self, measure: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Apply measure(weights [.., query, key]) -> [.., more] to every head: [layers, heads, more].
 
         Computed maps are measured head by head, so that only one is in memory at a time.
         """
-        if not self.computed:
+        if not self.is_computed:
             return measure(self.weights)
         return np.stack(
             [

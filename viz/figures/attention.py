@@ -151,7 +151,7 @@ def plot_grid(
 ) -> go.Figure:
     """Draw every head of a kind as a thumbnail, on one colour scale. Hovering shows its pattern and entropy."""
     kind, scale = AttentionKind(kind), ColourScale.coerce(scale)
-    weights = check_trace(trace).maps(kind).of_heads(lambda weights: pool(weights, SIDE))
+    weights = check_trace(trace).maps(kind).map_heads(lambda weights: pool(weights, SIDE))
     layers, heads, rows, columns = weights.shape
     gap_rows, gap_columns = max(1, round(GAP * rows)), max(1, round(GAP * columns))
     shape = (layers, rows + gap_rows, heads, columns + gap_columns)

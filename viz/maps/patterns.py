@@ -75,7 +75,7 @@ def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[P
     decoder's self-attention has one).
     """
     measure, interpret = _pattern_functions(trace, kind)
-    return tuple(tuple(map(interpret, layer)) for layer in trace.maps(kind).of_heads(measure))
+    return tuple(tuple(map(interpret, layer)) for layer in trace.maps(kind).map_heads(measure))
 
 
 def pattern_of(trace: TranslationTrace, kind: AttentionKind) -> Callable[[np.ndarray], Pattern]:
@@ -145,7 +145,7 @@ def most_telling(trace: TranslationTrace) -> View:
     kind = trace.kinds[-1]  # cross-attention, or a recurrent network's alignment
     sources = [i for i, token in enumerate(trace.source_tokens) if not is_symbol(token)]
     rows = [i for i, token in enumerate(trace.target_tokens) if not is_symbol(token)]
-    if not sources or not rows or trace.maps(kind).computed:
+    if not sources or not rows or trace.maps(kind).is_computed:
         return View(kind)
     weights = trace.maps(kind).weights[:, :, rows][..., sources]  # [layers, heads, rows, sources]
     pointed = weights.argmax(-1)

@@ -115,7 +115,7 @@ def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, max_bytes: float
     """Return every head of a kind, pooled so that together they have at most `max_bytes` bytes."""
     maps = trace.maps(kind)
     side = max(1, min(THUMBNAIL, math.isqrt(int(max_bytes / _BYTES_PER_CODE / (maps.num_layers * maps.num_heads)))))
-    pooled = maps.of_heads(lambda weights: pool(weights, side))
+    pooled = maps.map_heads(lambda weights: pool(weights, side))
     return {
         "kind": kind.value,
         "rows": pooled.shape[2],

@@ -60,7 +60,7 @@ def test_computed_maps_equal_those_of_the_pass(tokenizer, changes, interventions
     assert len(trace.source_ids) > 64 and loaded.cross.weights.bias is None
     for kind in TRANSFORMER_KINDS:
         recorded, maps, loaded_maps = output.maps(kind, 0).numpy(), trace.maps(kind), loaded.maps(kind)
-        assert maps.computed and loaded_maps.computed and maps.weights.shape == recorded.shape
+        assert maps.is_computed and loaded_maps.is_computed and maps.weights.shape == recorded.shape
         for layer in range(maps.num_layers):
             for head in range(maps.num_heads):
                 np.testing.assert_array_equal(maps.weights[layer, head], recorded[layer, head])
@@ -75,7 +75,7 @@ def test_computed_weights_are_indexed_like_an_array(tokenizer, monkeypatch):
     for index in [*cells, np.s_[:, :, [1, 2], [5, 3]], np.s_[..., [True] * 3 + [False] * (whole.shape[3] - 3)]]:
         np.testing.assert_array_equal(weights[index], whole[index])
     np.testing.assert_array_equal(weights.max(-1), whole.max(-1))
-    measured = maps.of_heads(lambda weights: weights.max(-1))
+    measured = maps.map_heads(lambda weights: weights.max(-1))
     np.testing.assert_array_equal(measured, whole.max(-1))
     with pytest.raises(IndexError):
         weights[0, 4]
@@ -102,7 +102,7 @@ def test_maps_that_fit_are_stored_as_arrays(tokenizer, monkeypatch):
         monkeypatch.setattr(tracing, "is_long", lambda *_: True)  # as if its translation might be long
         trace = translator.translate(SENTENCES[0])
         assert trace.target_ids == fitting.target_ids
-        assert all(trace.maps(kind).computed is is_computed for kind in trace.kinds)
+        assert all(trace.maps(kind).is_computed is is_computed for kind in trace.kinds)
         recorded = translator.inspect(trace.source_ids, trace.target_ids)
         for kind in trace.kinds:
             np.testing.assert_array_equal(trace.maps(kind).weights, recorded.maps(kind, 0))

@@ -300,7 +300,7 @@ def test_parameters_of_computed_maps_are_checked(hand_made_trace, how):
     entries = entries_of(hand_made_trace) | {"cross.queries.npy": queries, "cross.keys.npy": keys}
     fields = json.loads(str(np.load(io.BytesIO(entries["fields.npy"])))) | {"version": 3}
     good = npy(np.array(json.dumps(fields | {"computed": {"cross": {}}})))
-    assert storage.from_npz(archive_of(entries | {"fields.npy": good})).cross.computed
+    assert storage.from_npz(archive_of(entries | {"fields.npy": good})).cross.is_computed
     wrong = npy(np.array(json.dumps(fields | {"computed": how})))
     with pytest.raises(ValueError, match=r"\w"):
         storage.from_npz(archive_of(entries | {"fields.npy": wrong}))
