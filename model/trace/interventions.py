@@ -204,14 +204,9 @@ class Interventions:
         """Whether another pass can apply them: patches lack their values, in_words is only text."""
         return not (self.patches or self.in_words)
 
-    @property
-    def on_edges(self) -> bool:
-        """Whether single cells of attention maps are cut or zeroed."""
-        return bool(self.cut_edges or self.zeroed_edges)
-
     def for_attention(self, kind: AttentionKind, layer: int) -> LayerEdit | None:
         """Return the changes to this kind of attention in this layer, or None if there are none."""
-        if not (self.heads_off or self.on_edges):
+        if not (self.heads_off or self.cut_edges or self.zeroed_edges):
             return None
 
         def select(edges: frozenset[Edge]) -> tuple:

@@ -19,7 +19,6 @@ from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.wire.question import headline, headline_in_nats, losses_payload, question_payload
 from attention_atlas.viz.wire.summary import INVITATION
 from attention_atlas.viz.words import Words, say
@@ -117,7 +116,7 @@ def answer_why(scene: Scene) -> dict:
     most = scene.num_askable
     frame = {
         "asked": scene.page_question.for_trace(trace).to_plain(),
-        "about": key_of(trace),
+        "about": trace.identity.key,
         **link_fields(trace, trace.decoding),
         **question_payload(trace, question, questions.list_contrasts(trace, question.step)),
         "most": most,

@@ -61,7 +61,7 @@ def payload(
     return {
         **(_one_large_map(trace, selection or View(kind)) if exact and len(small_kinds) < len(kinds) else {}),
         "format": FORMAT,
-        "key": key_of(trace),
+        "key": trace.identity.key,
         "lazy": is_lazy,
         "blocks": blocks,
         "thumbnails": small,
@@ -123,11 +123,6 @@ def thumbnails(trace: TranslationTrace, kind: AttentionKind, *, max_bytes: float
         "codec": SMALL.name,
         "data": SMALL.encode(pooled),
     }
-
-
-def key_of(trace: TranslationTrace) -> str:
-    """Return the key of the trace's identity."""
-    return trace.identity.key
 
 
 def selection_dict(selection: object) -> dict:

@@ -18,7 +18,6 @@ from attention_atlas.model.trace.edits import Ablate, Add, Replace, Scale, Steer
 from attention_atlas.model.trace.interventions import Edge, Interventions, Patch, Positions, Stream, SubLayerOutput
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TraceIdentity
-from attention_atlas.viz.wire.payload import key_of
 
 MADE = {"checkpoint": "de-en", "digest": "0f", "direction": "de-en", "source_ids": (5, 2), "target_ids": (7, 2)}
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
@@ -100,7 +99,7 @@ def test_every_field_changes_the_identity(hand_made_trace):
     ]
     assert (
         len({changed.identity for changed in different})
-        == len({key_of(changed) for changed in different})
+        == len({changed.identity.key for changed in different})
         == len(different)
     )
     assert json.loads(json.dumps(trace.identity.to_plain())) == trace.identity.to_plain()
@@ -112,7 +111,7 @@ def test_traces_that_cannot_be_repeated_are_unique(hand_made_trace):
     place = Patch(Stream("decoder", 0)), Patch(SubLayerOutput("decoder", 0, "feed_forward"))
     for interventions in (Interventions(in_words="by a function"), Interventions(patches=place)):
         a, b = (replace(hand_made_trace, digest="0f", interventions=interventions) for _ in range(2))
-        assert a.identity != b.identity and key_of(a) != key_of(b)
+        assert a.identity != b.identity and a.identity.key != b.identity.key
         assert a.identity == copy.deepcopy(a).identity == pickle.loads(pickle.dumps(a)).identity
     assert replace(hand_made_trace, digest="").identity != replace(hand_made_trace, digest="").identity
 
@@ -127,9 +126,9 @@ def test_edits_at_two_positions_are_two_traces(tiny_translator):
             ("decoder.1.self.z", Scale(0.5, heads=(1,))),
         ]
     ]
-    assert len({key_of(trace) for trace in traces}) == 4
+    assert len({trace.identity.key for trace in traces}) == 4
     function = tiny_translator.edit({"logits": lambda values, at: values})
-    assert key_of(function.translate(TEXT)) != key_of(function.translate(TEXT))
+    assert function.translate(TEXT).identity.key != function.translate(TEXT).identity.key
 
 
 def test_a_patch_and_edits_take_lists_of_positions_and_heads():

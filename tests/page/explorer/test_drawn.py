@@ -11,7 +11,6 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.panels.verify.checks import drawn_error
 from attention_atlas.viz.wire import payload
 from attention_atlas.viz.wire.codecs import ROOT
-from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.wire.readback import PAYLOAD_TOLERANCE
 from bench.made.synthetic import random_trace
 from tests.page.browser import load_modules, use_modules
@@ -43,7 +42,7 @@ def test_any_change_of_a_weight_is_seen_and_rounding_is_not():
         weights = trace.cross.weights[1].copy()
         weights[1, 2, 3] = min(1.0, weights[1, 2, 3] + change)
         layers["cross"][1] = ROOT.encode(weights)
-        return {"key": key_of(trace), "layers": layers}
+        return {"key": trace.identity.key, "layers": layers}
 
     assert drawn_error(trace, said(0.0))[0] <= PAYLOAD_TOLERANCE and drawn_error(trace, said(0.0))[1] == 6
     assert drawn_error(trace, said(2e-6))[0] <= PAYLOAD_TOLERANCE, "as another process computes it"
@@ -55,7 +54,7 @@ def test_weights_that_cannot_be_read_are_refused_in_words(encoded):
     trace = random_trace(6, 5, layers=2, heads=2)
     layers = {kind.value: [None, encoded] for kind in trace.kinds}
     with pytest.raises(Refusal, match="has not drawn"):
-        drawn_error(trace, {"key": key_of(trace), "layers": layers})
+        drawn_error(trace, {"key": trace.identity.key, "layers": layers})
 
 
 def verified(page):

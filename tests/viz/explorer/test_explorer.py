@@ -21,7 +21,6 @@ from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.server import api
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.words import for_page
 
 LONG = " ".join(["Der kleine Hund schläft unter dem Tisch"] * 2)
@@ -52,7 +51,7 @@ def test_the_whole_trace_is_exported_whatever_is_shown(tiny_translator, trace, m
     """An overlay that would be refused, and take its time before that, is neither computed nor named."""
     monkeypatch.setattr(overlays, "overlay_map", lambda *_: pytest.fail("no map is needed"))
     file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")
-    assert file.name == f"attention-{key_of(trace)}.json" and file.media_type == "application/json"
+    assert file.name == f"attention-{trace.identity.key}.json" and file.media_type == "application/json"
     assert np.array_equal(storage.from_json(file.content.decode()).cross.weights, trace.cross.weights)
 
 

@@ -35,7 +35,6 @@ from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.codecs import ROOT
-from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.words import for_page, say
 from tests.conftest import build_tiny_model
 from tests.model.families import theirs
@@ -320,7 +319,7 @@ def drawn(scene: Scene) -> Scene:
     """The scene, with what an honest page says that it draws."""
     trace = scene.trace
     layers = {kind.value: [ROOT.encode(layer) for layer in trace.maps(kind).weights] for kind in trace.kinds}
-    return replace(scene, drawn={"key": key_of(trace), "layers": layers})
+    return replace(scene, drawn={"key": trace.identity.key, "layers": layers})
 
 
 def test_verify_reports_progress_and_passes(scene) -> None:
@@ -349,7 +348,7 @@ def test_a_failing_check_is_shown_as_failing(one_scene, monkeypatch) -> None:
     "said", [None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}]
 )
 def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(one_scene, said) -> None:
-    said = {"key": key_of(one_scene.trace), **said} if isinstance(said, dict) and "key" not in said else said
+    said = {"key": one_scene.trace.identity.key, **said} if isinstance(said, dict) and "key" not in said else said
     last = list(checks.check_all(replace(one_scene, drawn=said)))[-1]
     row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
     assert row[1]["passed"] is False and "not drawn this translation yet" in row[6]

@@ -19,7 +19,6 @@ from attention_atlas.viz.panels.panel import Button, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, readback
 from attention_atlas.viz.wire.codecs import ROOT, UNCOMPRESSED
-from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.words import Words, join, say
 
 DRAWN = 1e-6  # float32 rounding of a figure's numbers
@@ -75,7 +74,11 @@ def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
     viz.wire.codecs.ROOT, or None for layers that the page does not have. A Refusal if it is malformed or about another
     translation.
     """
-    if not isinstance(drawn, dict) or drawn.get("key") != key_of(trace) or not isinstance(drawn.get("layers"), dict):
+    if (
+        not isinstance(drawn, dict)
+        or drawn.get("key") != trace.identity.key
+        or not isinstance(drawn.get("layers"), dict)
+    ):
         raise Refusal("the page has not drawn this translation yet")
     largest, count = 0.0, 0
     for kind in trace.kinds:

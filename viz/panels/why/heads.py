@@ -23,7 +23,6 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import effects_block, format_effect, head_name
-from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.wire.question import candidates_table, with_minus_sign
 from attention_atlas.viz.words import Words, say
 
@@ -100,7 +99,7 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.AblationVa
 
 
 def _block(scene: Scene, estimates: HeadEffects, measured: HeadEffects | None, *, done: bool) -> dict:
-    about = key_of(scene.trace)  # the page keeps the selected heads under this key
+    about = scene.trace.identity.key  # the page keeps the selected heads under this key
     return effects_block(about, estimates, measured, joint=JOINT, done=done, kinds=scene.trace.kinds)
 
 

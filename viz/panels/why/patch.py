@@ -22,7 +22,6 @@ from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_integer
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import format_effect
-from attention_atlas.viz.wire.payload import key_of
 from attention_atlas.viz.wire.question import token_names
 from attention_atlas.viz.words import Words, say
 
@@ -165,7 +164,7 @@ def second_sentence(scene: Scene, text: str) -> dict:
     ]
     return {
         "type": "words",
-        "about": key_of(scene.trace),
+        "about": scene.trace.identity.key,
         "sentence": scene.trace.source_text,
         "second": text,
         "words": words,
