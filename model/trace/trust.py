@@ -23,7 +23,7 @@ MARGIN = 0.03  # of AUROC over the best baseline without a model: a signal that 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What signals are computed from.
+    """The values of a translation that signals are computed from.
 
     log_probability  float [target], natural, of each target token
     without_source   the same under an empty source
@@ -65,10 +65,10 @@ def _lowest_word(values: np.ndarray, tokens: Sequence[str]) -> tuple[int, ...]:
 
 def _unread_share(reading: Reading) -> float:
     """Return how much less source words gave than a word gives on average, a mean over the source's words."""
-    given = _by_word(reading.columns, reading.source, np.sum)
-    if not len(given):
+    contributed = _by_word(reading.columns, reading.source, np.sum)
+    if not len(contributed):
         return 0.0
-    coverage = given * len(given) / max(1, len(content_words(reading.target)))
+    coverage = contributed * len(contributed) / max(1, len(content_words(reading.target)))
     return float(np.maximum(0.0, 1.0 - coverage).mean())
 
 
@@ -171,7 +171,7 @@ class SignalScore:
 
 @dataclass(frozen=True)
 class Trust:
-    """What was measured of a model's signals and probabilities in one direction.
+    """The measured quality of a model's signals and probabilities in one direction.
 
     thresholds    signal -> the value above which it raises an alarm
     scores        of signals on labelled sets

@@ -1,4 +1,4 @@
-"""Broken models: every change goes down the model's one path, and what it changes is measured right."""
+"""Tests of ablation: comparisons with a broken model, shuffled words and order blindness."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ def trace(tiny_translator):
     return tiny_translator.translate(TEXT)
 
 
-def test_nothing_broken_changes_nothing(tiny_translator, trace) -> None:
-    found = ablation.compare(tiny_translator, trace, Interventions())
-    assert found.broken.target_ids == trace.target_ids
-    np.testing.assert_array_equal(found.broken.cross.weights, trace.cross.weights)
-    np.testing.assert_array_equal(found.forced_log_probability, trace.log_probability)
-    assert all((change == 0).all() for change in found.changes.values())
-    assert {k: c.shape for k, c in found.changes.items()} == {
+def test_no_intervention_changes_nothing(tiny_translator, trace) -> None:
+    comparison = ablation.compare(tiny_translator, trace, Interventions())
+    assert comparison.broken.target_ids == trace.target_ids
+    np.testing.assert_array_equal(comparison.broken.cross.weights, trace.cross.weights)
+    np.testing.assert_array_equal(comparison.forced_log_probability, trace.log_probability)
+    assert all((change == 0).all() for change in comparison.changes.values())
+    assert {k: c.shape for k, c in comparison.changes.items()} == {
         AttentionKind.ENCODER_SELF: (2, 4),
         AttentionKind.DECODER_SELF: (3, 4),
         AttentionKind.CROSS: (3, 4),
     }
 
 
-def test_changes_are_scipys_divergence(tiny_translator, trace) -> None:
+def test_changes_match_scipys_divergence(tiny_translator, trace) -> None:
     off = positions_off()
-    found = ablation.compare(tiny_translator, trace, off)
+    comparison = ablation.compare(tiny_translator, trace, off)
     output = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=off)
     broken = output.decoder_records[2].cross_attention.weights[0, 1].numpy()
     expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in zip(trace.cross.weights[2, 1], broken)])
-    assert found.changes[AttentionKind.CROSS][2, 1] == pytest.approx(expected, abs=1e-6)
-    assert found.broken.interventions == off and expected > 1e-4
+    assert comparison.changes[AttentionKind.CROSS][2, 1] == pytest.approx(expected, abs=1e-6)
+    assert comparison.broken.interventions == off and expected > 1e-4
 
 
 def test_heads_off_reach_later_layers_only(tiny_translator, trace) -> None:
@@ -54,10 +54,10 @@ def test_heads_off_reach_later_layers_only(tiny_translator, trace) -> None:
         ablation.compare(tiny_translator, trace, heads_off(AttentionKind.CROSS, 0, (9,)))
 
 
-def test_a_shift_moves_both_sides(tiny_translator, trace) -> None:
-    found = ablation.compare(tiny_translator, trace, positions_shifted(5))
-    assert "shifted by 5" in found.broken.interventions.describe()
-    assert found.changes[AttentionKind.ENCODER_SELF].max() > 1e-5
+def test_shifted_positions_move_both_sides(tiny_translator, trace) -> None:
+    comparison = ablation.compare(tiny_translator, trace, positions_shifted(5))
+    assert "shifted by 5" in comparison.broken.interventions.describe()
+    assert comparison.changes[AttentionKind.ENCODER_SELF].max() > 1e-5
 
 
 def test_shuffled_words_without_positions_change_no_map(tiny_translator, trace) -> None:
@@ -72,7 +72,7 @@ def test_shuffled_words_without_positions_change_no_map(tiny_translator, trace) 
     assert with_positions.changes[AttentionKind.ENCODER_SELF].max() > 1e-3
 
 
-def test_shuffling_keeps_the_words() -> None:
+def test_shuffle_words_keeps_the_words() -> None:
     mixed = shuffle_words("a b c d", seed=1)
     assert sorted(mixed.split()) == list("abcd") and mixed != "a b c d"
     assert mixed == shuffle_words("a b c d", seed=1)
@@ -81,7 +81,7 @@ def test_shuffling_keeps_the_words() -> None:
             shuffle_words(text, seed=1)
 
 
-def test_token_order_keeps_words_whole() -> None:
+def test_match_token_order_keeps_words_whole() -> None:
     old = tokens_from_spelling(("<2en>", "▁ich", "▁bin", "▁dein", "▁Va", "ter", "</s>"))
     new = tokens_from_spelling(("<2en>", "▁bin", "▁Va", "ter", "▁ich", "▁dein", "</s>"))
     order = match_token_order(old, new)
@@ -94,13 +94,13 @@ def test_token_order_keeps_words_whole() -> None:
         match_token_order(old, tokens_from_spelling(("<2en>", "▁ich", "</s>")))
 
 
-def test_without_positions_an_encoder_is_blind_to_order_and_a_causal_decoder_is_not(tiny_translator, trace) -> None:
-    found = measure_order_blindness(tiny_translator, trace)
-    assert found.encoder_off < 1e-5 and found.decoder_open < 1e-4
-    assert found.encoder_on > 1e-2 and found.decoder_off > 1e-2
+def test_only_a_causal_decoder_sees_order_without_positions(tiny_translator, trace) -> None:
+    blindness = measure_order_blindness(tiny_translator, trace)
+    assert blindness.encoder_off < 1e-5 and blindness.decoder_open < 1e-4
+    assert blindness.encoder_on > 1e-2 and blindness.decoder_off > 1e-2
 
 
-def test_divergence_of_hand_made_rows() -> None:
+def test_divergence_of_rows_made_by_hand() -> None:
     assert jensen_shannon_bits(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == pytest.approx(1.0)
     assert jensen_shannon_bits(np.array([0.5, 0.5]), np.array([0.5, 0.5])) == 0.0
     assert jensen_shannon_bits(np.array([0.5, 0.5]), np.array([0.500001, 0.499999])) == 0.0  # rounded, no difference

@@ -1,4 +1,4 @@
-"""The inside of attention: stages, scoring functions, heads one by one, stations of the model, BLEU laid out."""
+"""Tests of dissections, scoring functions, the loop over heads, stations of the model, and the layout of BLEU."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ def seen(tiny_translator):
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-def test_every_stage_of_every_head_leads_to_the_models_weights(seen, kind) -> None:
+def test_stages_of_every_head_give_the_models_weights(seen, kind) -> None:
     translator, trace, output = seen
     maps = trace.maps(kind)
     for layer in range(maps.num_layers):
         for head in range(maps.num_heads):
             for query in (0, len(maps.query_tokens) - 1):
-                found = dissect(output, kind, layer, head, query=query)
-                assert np.abs(found.weights - maps.weights[layer, head, query]).max() < 1e-6
-                assert found.error < 1e-6
-                np.testing.assert_allclose(found.products.sum(-1), found.keys @ found.query, atol=1e-12)
-                np.testing.assert_allclose(found.scaled, found.dots / math.sqrt(translator.config.d_head))
+                dissection = dissect(output, kind, layer, head, query=query)
+                assert np.abs(dissection.weights - maps.weights[layer, head, query]).max() < 1e-6
+                assert dissection.error < 1e-6
+                np.testing.assert_allclose(dissection.products.sum(-1), dissection.keys @ dissection.query, atol=1e-12)
+                np.testing.assert_allclose(dissection.scaled, dissection.dots / math.sqrt(translator.config.d_head))
                 expected = torch.nn.functional.scaled_dot_product_attention(
-                    torch.tensor(found.query)[None],
-                    torch.tensor(found.keys),
-                    torch.tensor(found.values),
-                    attn_mask=torch.tensor(found.allowed)[None],
+                    torch.tensor(dissection.query)[None],
+                    torch.tensor(dissection.keys),
+                    torch.tensor(dissection.values),
+                    attn_mask=torch.tensor(dissection.allowed)[None],
                 )[0]
-                np.testing.assert_allclose(found.output, expected.numpy(), atol=1e-12)
+                np.testing.assert_allclose(dissection.output, expected.numpy(), atol=1e-12)
                 if kind is AttentionKind.DECODER_SELF:
-                    assert found.allowed.sum() == query + 1 and (found.weights[query + 1 :] == 0).all()
-                    assert (found.unscaled_weights[query + 1 :] == 0).all()
+                    assert dissection.allowed.sum() == query + 1 and (dissection.weights[query + 1 :] == 0).all()
+                    assert (dissection.unscaled_weights[query + 1 :] == 0).all()
 
 
-def test_softmax_is_scipys_and_survives_large_scores() -> None:
+def test_softmax_matches_scipy_for_large_scores() -> None:
     scores = np.array([[1e4, 0.0, -np.inf], [3.0, -2.0, 1.0]])
     np.testing.assert_allclose(softmax(scores), scipy_softmax(scores, axis=-1))
 
 
-def test_what_does_not_exist_cannot_be_dissected(seen) -> None:
+def test_dissect_raises_for_missing_heads_and_queries(seen) -> None:
     output = seen[2]
     for arguments, found in (((3, 0), 3), ((0, 4), 4)):
         with pytest.raises(ValueError, match=f"found {found}"):
@@ -68,40 +68,41 @@ def test_what_does_not_exist_cannot_be_dissected(seen) -> None:
         dissect(output, AttentionKind.CROSS, 0, 0, query=99)
 
 
-def test_scoring_functions_against_their_formulas(seen) -> None:
-    found = dissect(seen[2], AttentionKind.DECODER_SELF, 1, 2, query=3)
-    by_name = {scoring.name: scoring for scoring in compare_scorings(found)}
+def test_scoring_functions_match_their_formulas(seen) -> None:
+    dissection = dissect(seen[2], AttentionKind.DECODER_SELF, 1, 2, query=3)
+    by_name = {scoring.name: scoring for scoring in compare_scorings(dissection)}
     assert [name for name, scoring in by_name.items() if scoring.trained] == ["scaled dot product"]
-    np.testing.assert_array_equal(by_name["scaled dot product"].weights, found.weights)
-    np.testing.assert_array_equal(by_name["dot product"].scores, found.dots)
-    width = len(found.query)
-    gaussian = [-(math.dist(found.query, key) ** 2) / (2 * math.sqrt(width)) for key in found.keys]
+    np.testing.assert_array_equal(by_name["scaled dot product"].weights, dissection.weights)
+    np.testing.assert_array_equal(by_name["dot product"].scores, dissection.dots)
+    width = len(dissection.query)
+    gaussian = [-(math.dist(dissection.query, key) ** 2) / (2 * math.sqrt(width)) for key in dissection.keys]
     np.testing.assert_allclose(by_name["Gaussian kernel"].scores, gaussian)
-    # Shifting all scores changes no softmax: the Gaussian differs from the scaled dot by the keys' lengths only.
-    lengths = (found.keys**2).sum(-1) / (2 * math.sqrt(width))
+    # A softmax ignores a common shift, so the Gaussian differs from the scaled dot product by the key lengths only.
+    lengths = (dissection.keys**2).sum(-1) / (2 * math.sqrt(width))
     np.testing.assert_allclose(
-        by_name["Gaussian kernel"].weights, scipy_softmax(np.where(found.allowed, found.scaled - lengths, -np.inf))
+        by_name["Gaussian kernel"].weights,
+        scipy_softmax(np.where(dissection.allowed, dissection.scaled - lengths, -np.inf)),
     )
     for scoring in by_name.values():
-        assert scoring.weights.sum() == pytest.approx(1) and (scoring.weights[~found.allowed] == 0).all()
+        assert scoring.weights.sum() == pytest.approx(1) and (scoring.weights[~dissection.allowed] == 0).all()
     additive = by_name["additive"].scores
-    np.testing.assert_array_equal(additive, {s.name: s for s in compare_scorings(found)}["additive"].scores)
-    assert np.abs(additive).max() > 0 and not np.array_equal(additive, compare_scorings(found, seed=1)[2].scores)
+    np.testing.assert_array_equal(additive, {s.name: s for s in compare_scorings(dissection)}["additive"].scores)
+    assert np.abs(additive).max() > 0 and not np.array_equal(additive, compare_scorings(dissection, seed=1)[2].scores)
 
 
-def test_additive_score_on_a_hand_made_case() -> None:
+def test_additive_score_of_a_case_made_by_hand() -> None:
     one = stages(np.zeros(2), np.zeros((3, 2)), np.ones((3, 2)), np.ones(3, bool), recorded=np.full(3, 1 / 3))
     assert (compare_scorings(one)[2].scores == 0).all()  # tanh(0) v = 0
     np.testing.assert_allclose(one.output, 1.0)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-def test_heads_one_by_one_equal_all_at_once(seen, kind) -> None:
+def test_loop_over_heads_matches_the_model(seen, kind) -> None:
     translator, trace, output = seen
     for layer in range(trace.maps(kind).num_layers):
         given = head_loop.find_attention_input(translator, output, kind, layer)
-        found = head_loop.compare_loop(given)
-        assert found.output_difference < 1e-5 and found.loop_seconds is None
+        comparison = head_loop.compare_loop(given)
+        assert comparison.output_difference < 1e-5 and comparison.loop_seconds is None
         alone, together = head_loop.attend_by_head(given), head_loop.attend_at_once(given)
         assert float((together[1] - output.attention(kind, layer).weights).abs().max()) < 1e-6
         assert float((alone[1] - together[1]).abs().max()) < 1e-5 and alone[0].shape == together[0].shape
@@ -109,7 +110,7 @@ def test_heads_one_by_one_equal_all_at_once(seen, kind) -> None:
     assert timed.runs == 3 and timed.loop_seconds > 0 and timed.vectorised_seconds > 0
 
 
-def test_a_cold_start_is_no_part_of_a_race(seen, monkeypatch) -> None:
+def test_warm_up_is_not_timed(seen, monkeypatch) -> None:
     """The first round of a process takes many times as long; the page once said 38.6 times as fast for it."""
     translator, _, output = seen
     calls: dict[str, int] = {}
@@ -119,13 +120,13 @@ def test_a_cold_start_is_no_part_of_a_race(seen, monkeypatch) -> None:
         return 0.5 if calls[way.__name__] == 1 and way is head_loop.attend_by_head else 0.01
 
     monkeypatch.setattr(head_loop, "_seconds", seconds)
-    found = head_loop.compare_loop(
+    comparison = head_loop.compare_loop(
         head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0), runs=10, budget=0.06
     )
-    assert found.loop_seconds == found.vectorised_seconds == 0.01 and found.runs >= head_loop.MIN_RUNS
+    assert comparison.loop_seconds == comparison.vectorised_seconds == 0.01 and comparison.runs >= head_loop.MIN_RUNS
 
 
-def test_a_wrong_head_is_seen(seen) -> None:
+def test_a_changed_head_is_detected(seen) -> None:
     translator, _, output = seen
     given = head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0)
     weights = head_loop.attend_by_head(given)[1]
@@ -140,7 +141,7 @@ def stack_of(translator, trace, output, side) -> architecture.Stack:
     return architecture.stack(side, translator.config, output, rows, layer=1, best=trace.top_probabilities)
 
 
-def test_the_map_has_the_live_shapes_and_norms_where_the_model_has_them(seen, tokenizer) -> None:
+def test_figure_has_the_models_shapes_and_norms(seen, tokenizer) -> None:
     translator, trace, output = seen
     source, target, config = len(trace.source_ids), len(trace.target_ids), translator.config
     encoder, decoder = (stack_of(translator, trace, output, side) for side in Side)
@@ -165,7 +166,7 @@ def test_the_map_has_the_live_shapes_and_norms_where_the_model_has_them(seen, to
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_embedding_rows_add_up(seen, side) -> None:
+def test_embedding_rows_sum_to_the_first_layers_input(seen, side) -> None:
     translator, trace, output = seen
     ids = trace.source_ids if side == "source" else trace.decoder_ids
     rows = stations.embedding_rows(translator, ids, output, side=side)
@@ -174,32 +175,32 @@ def test_embedding_rows_add_up(seen, side) -> None:
     np.testing.assert_allclose(rows.scaled, table[list(ids)] * math.sqrt(32), atol=1e-6)
 
 
-def test_norms_units_and_sublayers_are_those_of_the_records(seen) -> None:
+def test_norms_and_units_match_the_records(seen) -> None:
     output = seen[2]
-    found = stations.residual_norms(output.decoder_records)
-    assert found.stations[:4] == ("input", "1 self-attention", "1 cross-attention", "1 feed-forward")
-    assert len(found.stations) == len(found.norms) == 1 + 3 * 3
+    numbers = stations.residual_norms(output.decoder_records)
+    assert numbers.stations[:4] == ("input", "1 self-attention", "1 cross-attention", "1 feed-forward")
+    assert len(numbers.stations) == len(numbers.norms) == 1 + 3 * 3
     last = output.decoder_records[-1].after[0].numpy()
-    np.testing.assert_allclose(found.norms[-1], np.linalg.norm(last, axis=-1), rtol=1e-5)
+    np.testing.assert_allclose(numbers.norms[-1], np.linalg.norm(last, axis=-1), rtol=1e-5)
     record = output.encoder_records[1]
     units = stations.active_units(record, count=3)
     active = record.activations[0].numpy()
     np.testing.assert_allclose(units.values, -np.sort(-active, axis=-1)[:, :3])
     np.testing.assert_allclose(np.take_along_axis(active, units.units, -1), units.values)
     np.testing.assert_allclose(units.share, (active > 0).mean(-1), atol=1e-6)
-    found = stations.add_and_norm(record.sublayers[1])
+    numbers = stations.add_and_norm(record.sublayers[1])
     before, after = record.sublayers[1].before[0].numpy(), record.sublayers[1].after[0].numpy()
-    np.testing.assert_allclose(found.added, np.linalg.norm(after - before, axis=-1), rtol=1e-4)
-    np.testing.assert_allclose(found.normed.mean(-1), 0, atol=1e-5)
-    np.testing.assert_allclose(found.normed.std(-1), 1, atol=1e-3)
-    cosine = ((after - before) * before).sum(-1) / found.before / found.added
-    np.testing.assert_allclose(found.cosine, cosine, atol=1e-5)
-    with pytest.raises(ValueError, match="self_attention, feed_forward; found 'cross_attention'"):
+    np.testing.assert_allclose(numbers.added, np.linalg.norm(after - before, axis=-1), rtol=1e-4)
+    np.testing.assert_allclose(numbers.normed.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose(numbers.normed.std(-1), 1, atol=1e-3)
+    cosine = ((after - before) * before).sum(-1) / numbers.before / numbers.added
+    np.testing.assert_allclose(numbers.cosine, cosine, atol=1e-5)
+    with pytest.raises(ValueError, match="self_attention, feed_forward; numbers 'cross_attention'"):
         record.sublayer(SubLayerName.CROSS_ATTENTION)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_what_a_sublayer_adds_is_its_functions_output(tokenizer, norm_first) -> None:
+def test_sublayer_output_matches_its_modules(tokenizer, norm_first) -> None:
     """Either side of the norm: f(..) computed again from the modules, the norm by torch."""
     torch.manual_seed(0)
     model = Transformer(
@@ -219,20 +220,20 @@ def test_what_a_sublayer_adds_is_its_functions_output(tokenizer, norm_first) -> 
             norm.weight.uniform_(0.5, 2.0)
             norm.bias.normal_()
         record = model(torch.tensor([[4, 5, 6]]), torch.tensor([[1, 5]]), record=True).encoder_records[0]
-        found = stations.add_and_norm(record.sublayers[1])
+        numbers = stations.add_and_norm(record.sublayers[1])
         x, norm = record.sublayers[1].before, layer.sublayers[1].norm
         added = layer.feed_forward(norm(x) if norm_first else x)[0]
         read = x if norm_first else x + added
         normed = torch.nn.functional.layer_norm(read, (16,))
-    np.testing.assert_allclose(found.stream, x[0].numpy(), atol=1e-6)
-    np.testing.assert_allclose(found.normed, normed[0].numpy(), atol=1e-5)
-    np.testing.assert_allclose(found.added, np.linalg.norm(added[0].numpy(), axis=-1), rtol=1e-4)
+    np.testing.assert_allclose(numbers.stream, x[0].numpy(), atol=1e-6)
+    np.testing.assert_allclose(numbers.normed, normed[0].numpy(), atol=1e-5)
+    np.testing.assert_allclose(numbers.added, np.linalg.norm(added[0].numpy(), axis=-1), rtol=1e-4)
     cosine = torch.nn.functional.cosine_similarity(x[0], added[0], dim=-1)
-    np.testing.assert_allclose(found.cosine, cosine.numpy(), atol=1e-5)
-    np.testing.assert_allclose(found.after, np.linalg.norm(record.sublayers[1].after[0].numpy(), axis=-1), rtol=1e-5)
+    np.testing.assert_allclose(numbers.cosine, cosine.numpy(), atol=1e-5)
+    np.testing.assert_allclose(numbers.after, np.linalg.norm(record.sublayers[1].after[0].numpy(), axis=-1), rtol=1e-5)
 
 
-def test_next_token_is_scipys_softmax(seen) -> None:
+def test_next_token_matches_scipys_softmax(seen) -> None:
     translator, trace, output = seen
     logits = output.logits[0, 2].double().numpy()
     found = stations.next_token(translator, output, 2)
@@ -257,25 +258,25 @@ def test_next_token_is_scipys_softmax(seen) -> None:
         ("", "Nothing was said."),
     ],
 )
-def test_bleu_is_sacrebleus_and_its_parts_multiply_up(translation, reference) -> None:
-    found = bleu.lay_out(translation, reference)
-    assert found.score == pytest.approx(sacrebleu.sentence_bleu(translation, [reference]).score)
-    used = [p for p in found.precisions if p.total]
+def test_bleu_matches_sacrebleu_and_the_product_of_its_parts(translation, reference) -> None:
+    layout = bleu.lay_out(translation, reference)
+    assert layout.score == pytest.approx(sacrebleu.sentence_bleu(translation, [reference]).score)
+    used = [p for p in layout.precisions if p.total]
     if used:
         geometric = math.exp(sum(math.log(p.percent) for p in used) / len(used))
-        assert found.score == pytest.approx(found.brevity_penalty * geometric)
-    expected = min(1.0, math.exp(min(0, 1 - found.reference_length / max(1, found.translation_length)))) * (
+        assert layout.score == pytest.approx(layout.brevity_penalty * geometric)
+    expected = min(1.0, math.exp(min(0, 1 - layout.reference_length / max(1, layout.translation_length)))) * (
         100 if used else 0
     )
     for p in used:
         expected *= (p.matched / p.total) ** (0.5**p.order)
-    assert found.textbook == pytest.approx(expected)
+    assert layout.textbook == pytest.approx(expected)
 
 
 def test_textbook_bleu_of_the_books_example() -> None:
     """p_1 = 4/5, p_2 = 3/4, p_3 = 1/3, p_4 = 0 for A B B C D against A B C D E F (the book's own precisions)."""
-    found = bleu.lay_out("A B B C D", "A B C D E F")
-    assert [(p.matched, p.total) for p in found.precisions[:3]] == [(4, 5), (3, 4), (1, 3)]
+    layout = bleu.lay_out("A B B C D", "A B C D E F")
+    assert [(p.matched, p.total) for p in layout.precisions[:3]] == [(4, 5), (3, 4), (1, 3)]
 
 
 @pytest.mark.parametrize("largest", [1, 2, 3, 4])
@@ -287,32 +288,32 @@ def test_textbook_bleu_of_the_books_example() -> None:
         ("A B C A B", "A B A B C"),
     ],
 )
-def test_bleu_up_to_any_n_and_its_marks(translation, reference, largest) -> None:
-    found = bleu.lay_out(translation, reference, largest=largest)
+def test_bleu_marks_ngrams_up_to_any_n(translation, reference, largest) -> None:
+    layout = bleu.lay_out(translation, reference, largest=largest)
     theirs = sacrebleu.BLEU(effective_order=True, max_ngram_order=largest).sentence_score(translation, [reference])
-    assert found.score == pytest.approx(theirs.score) and len(found.precisions) == largest
-    assert [(p.matched, p.total) for p in found.precisions] == list(zip(theirs.counts, theirs.totals))
-    penalty = bleu.brevity_penalty(found.translation_length, found.reference_length)
-    assert found.brevity_penalty == pytest.approx(penalty)
-    for side, length in ((found.translation, found.translation_length), (found.reference, found.reference_length)):
+    assert layout.score == pytest.approx(theirs.score) and len(layout.precisions) == largest
+    assert [(p.matched, p.total) for p in layout.precisions] == list(zip(theirs.counts, theirs.totals))
+    penalty = bleu.brevity_penalty(layout.translation_length, layout.reference_length)
+    assert layout.brevity_penalty == pytest.approx(penalty)
+    for side, length in ((layout.translation, layout.translation_length), (layout.reference, layout.reference_length)):
         assert len(side.tokens) == len(side.largest) == length and max(side.largest) <= largest
     # Words that are marked at all are the matched 1-grams, in either sentence; marks of n stand in runs of at least n.
-    matched = found.precisions[0].matched
-    assert sum(n > 0 for n in found.translation.largest) == sum(n > 0 for n in found.reference.largest) == matched
-    for side in (found.translation, found.reference):
+    matched = layout.precisions[0].matched
+    assert sum(n > 0 for n in layout.translation.largest) == sum(n > 0 for n in layout.reference.largest) == matched
+    for side in (layout.translation, layout.reference):
         for n in set(side.largest) - {0}:
             runs = "".join("x" if one >= n else " " for one in side.largest).split()
             assert max(map(len, runs)) >= n
 
 
-def test_a_word_counts_at_most_as_often_as_the_other_has_it() -> None:
+def test_ngram_counts_are_clipped() -> None:
     assert bleu.mark_tokens(("the", "the", "cat"), ("a", "the", "cat"), largest=2).largest == (1, 2, 2)
     assert bleu.mark_tokens(("the", "the"), ("the",), largest=4).largest == (1, 0)
     assert bleu.brevity_penalty(0, 3) == 0.0 and bleu.brevity_penalty(5, 4) == 1.0
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_the_layer_norms_formula_is_torchs(tokenizer, norm_first) -> None:
+def test_layer_norm_matches_torch(tokenizer, norm_first) -> None:
     model = build_tiny_model(tokenizer, norm_first=norm_first)
     with torch.inference_mode():
         output = model(torch.tensor([[4, 5, 6, 7]]), torch.tensor([[1, 5, 8]]), record=True)
@@ -331,6 +332,6 @@ def test_the_layer_norms_formula_is_torchs(tokenizer, norm_first) -> None:
             np.testing.assert_allclose(found.sample_output - found.bias, expected, atol=1e-9)
 
 
-def test_bleu_needs_a_reference() -> None:
+def test_bleu_without_a_reference_raises() -> None:
     with pytest.raises(ValueError, match="reference is empty"):
         bleu.lay_out("A boat", "  ")

@@ -1,4 +1,4 @@
-"""The masks of a batch of two: their numbers, written out by hand and by numpy, and what they do to the weights."""
+"""Tests of the masks of a batch of two sentences, by hand, by numpy, and by the weights they lead to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def found(tiny_translator) -> padding.BatchMasks:
     return padding.make_batch_masks(tiny_translator, tiny_translator.translate(LONG), SHORT)
 
 
-def test_padding_closes_what_the_shorter_sentence_does_not_have(tiny_translator, found) -> None:
+def test_padding_masks_the_shorter_sentence(tiny_translator, found) -> None:
     long, short = (len(tiny_translator.encode(text)) for text in (LONG, SHORT))
     assert short < long and found.lengths.tolist() == [long, short]
     np.testing.assert_array_equal(found.padding, [[True] * long, [True] * short + [False] * (long - short)])
@@ -30,20 +30,20 @@ def test_padding_closes_what_the_shorter_sentence_does_not_have(tiny_translator,
     assert found.tokens[0][-1] == "</s>" and found.tokens[1][short - 1 :] == ("</s>", *["<pad>"] * (long - short))
 
 
-def test_causality_closes_the_future(tiny_translator, found) -> None:
+def test_causal_mask_masks_the_future(tiny_translator, found) -> None:
     length = len(tiny_translator.translate(LONG).target_ids)
     np.testing.assert_array_equal(found.causal, np.tril(np.ones((length, length), bool)))
     closed = TorchTransformer.generate_square_subsequent_mask(length)  # torch: what is added, -inf where closed
     np.testing.assert_array_equal(found.causal, (closed == 0).numpy())
 
 
-def test_masks_that_differ_do_not_agree(found) -> None:
+def test_agree_is_false_for_different_masks(found) -> None:
     wrong = found.from_lengths.copy()
     wrong[1, -1] = True
     assert not replace(found, from_lengths=wrong).agree
 
 
-def test_the_model_gives_no_weight_to_what_the_mask_closes(tiny_translator, found) -> None:
+def test_masked_cells_get_no_weight(tiny_translator, found) -> None:
     batch = pad([tiny_translator.encode(text) for text in (LONG, SHORT)], tiny_translator.tokenizer.pad_id)
     with torch.inference_mode():
         records = tiny_translator.model.encode(batch, record=True).records

@@ -1,4 +1,4 @@
-"""Signals of a translation: planted readings, what a reading adds up to, dropout's passes, and what is measured."""
+"""Tests of trust signals on planted faults, of readings, dropout passes and stored scores."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FAITHFUL = Reading(
         ("repeated", {"target": ("▁the", "▁dog", "▁the", "▁dog")}, (0, 1, 2, 3)),
     ],
 )
-def test_a_planted_fault_raises_its_signal_and_is_pointed_at(name, changed, place):
+def test_signals_find_and_locate_planted_faults(name, changed, place):
     if name == "repeated":
         place = (2, 3)  # what is said again, not what was said first
     signal, faulty = SIGNALS[name], replace(FAITHFUL, **changed)
@@ -49,19 +49,19 @@ def test_a_planted_fault_raises_its_signal_and_is_pointed_at(name, changed, plac
     assert name in others and len(others) <= 2  # a word's probability is of two signals
 
 
-def test_a_source_that_repeats_itself_may_be_repeated():
+def test_repetitions_of_the_source_are_allowed():
     again = ("▁the", "▁dog", "▁the", "▁dog", "</s>")
     told = replace(FAITHFUL, source=("<2en>", "▁der", "▁Hund", "▁der", "▁Hund"), target=again)
     assert SIGNALS["repeated"].measure(told) == 0.0 and SIGNALS["repeated"].place(told) == ()
 
 
-def test_baselines_read_the_texts_alone():
+def test_baselines_of_texts():
     assert baselines("a b a b", "x y x y x y")["bigrams"] == 1.0
     short = baselines("a long sentence", "a")
     assert short["short"] == short["length"] > 0 > baselines("a", "a long sentence")["short"]
 
 
-def test_auroc_is_the_rank_test_s():
+def test_auroc_matches_scipys_rank_test():
     random = np.random.default_rng(0)
     values, labels = random.integers(0, 5, 60).astype(float), random.random(60) < 0.3
     expected = mannwhitneyu(values[labels], values[~labels]).statistic / (labels.sum() * (~labels).sum())
@@ -74,30 +74,30 @@ def trace(tiny_translator):
     return tiny_translator.trace(SENTENCES[0], target=SENTENCES[1])
 
 
-def test_a_reading_adds_up(tiny_translator, trace):
-    found = read_trace(tiny_translator, trace)
-    np.testing.assert_allclose(found.log_probability, trace.log_probability, atol=1e-4)
-    assert found.share.min() >= 0 and found.share.max() <= 1
-    assert found.columns.sum() == pytest.approx(found.share.sum())
+def test_reading_matches_the_trace_and_alti(tiny_translator, trace):
+    reading = read_trace(tiny_translator, trace)
+    np.testing.assert_allclose(reading.log_probability, trace.log_probability, atol=1e-4)
+    assert reading.share.min() >= 0 and reading.share.max() <= 1
+    assert reading.columns.sum() == pytest.approx(reading.share.sum())
     empty = tiny_translator.tokenizer.encode_source("", "en", "de")
     alone = tiny_translator.trace("a", source_ids=empty, target=trace.target_ids)
-    np.testing.assert_allclose(found.without_source, alone.log_probability, atol=1e-4)
+    np.testing.assert_allclose(reading.without_source, alone.log_probability, atol=1e-4)
     output = tiny_translator.inspect(trace.source_ids, trace.target_ids)  # with nothing beside it
     own, cross = decoder_contributions(tiny_translator.model, output)
     flow = decoder_flow(own, cross, encoder_flow(encoder_contributions(tiny_translator.model, output))[-1])[-1]
-    np.testing.assert_allclose(found.columns, flow[:, : len(trace.source_ids)].sum(0), atol=1e-5)
+    np.testing.assert_allclose(reading.columns, flow[:, : len(trace.source_ids)].sum(0), atol=1e-5)
 
 
-def test_a_changed_model_is_read_changed_and_beside_the_plain_one_without_a_source(tiny_translator, trace):
+def test_reading_of_a_changed_model_keeps_the_plain_empty_source(tiny_translator, trace):
     off = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 0, 1)}))
     changed = tiny_translator.trace(SENTENCES[0], target=SENTENCES[1], interventions=off)
-    found, plain = (read_trace(tiny_translator, one) for one in (changed, trace))
-    np.testing.assert_allclose(found.log_probability, changed.log_probability, atol=1e-4)
-    np.testing.assert_allclose(found.without_source, plain.without_source, atol=1e-4)
-    assert np.abs(found.log_probability - plain.log_probability).max() > 1e-3
+    reading, plain = (read_trace(tiny_translator, one) for one in (changed, trace))
+    np.testing.assert_allclose(reading.log_probability, changed.log_probability, atol=1e-4)
+    np.testing.assert_allclose(reading.without_source, plain.without_source, atol=1e-4)
+    assert np.abs(reading.log_probability - plain.log_probability).max() > 1e-3
 
 
-def test_dropout_is_left_on_in_a_copy(tiny_translator, trace):
+def test_dropout_passes_run_in_a_copy(tiny_translator, trace):
     *_, last = run_dropout_passes(tiny_translator, trace, 12)
     assert last.log_probability.shape == last.ids.shape == (12, len(trace.target_ids))
     assert last.log_probability.std(0).max() > 0.01, "the passes are all alike"
@@ -106,13 +106,13 @@ def test_dropout_is_left_on_in_a_copy(tiny_translator, trace):
     assert (tiny_translator.trace(SENTENCES[0], target=SENTENCES[1]).log_probability == trace.log_probability).all()
 
 
-def test_a_model_without_dropout_says_so(tiny_translator, trace, monkeypatch):
+def test_model_without_dropout_raises(tiny_translator, trace, monkeypatch):
     monkeypatch.setattr(tiny_translator, "config", replace(tiny_translator.config, dropout=0.0))
     with pytest.raises(Refusal, match="no dropout"):
         next(run_dropout_passes(tiny_translator, trace, 1))
 
 
-def test_only_what_passed_is_shown_and_only_of_these_weights(tmp_path):
+def test_only_passed_signals_of_these_weights_are_shown(tmp_path):
     good = SignalScore("unsure", "labelled", "hallucination", 100, 20, 0.8, "length", 0.6, 0.2, 0.1, 0.3)
     weak, doubtful = replace(good, signal="detached", gain=0.02), replace(good, signal="unmoved", low=-0.01)
     told = Trust(dict.fromkeys(SIGNALS, 0.4), (good, weak, doubtful))

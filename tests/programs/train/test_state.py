@@ -114,7 +114,7 @@ def _written(run: Path) -> float | None:
     return state.stat().st_mtime_ns if state.exists() else None
 
 
-# A process that becomes two, with the variables that torchrun gives them; test_faithful.py starts torchrun itself.
+# A process that becomes two, with the variables that torchrun gives them; test_faithfulness.py starts torchrun itself.
 TWO = """
 import os, sys
 from attention_atlas.model import train

@@ -1,4 +1,4 @@
-"""Contributions add up to what the block wrote, ALTI shares to 1; nothing comes from the future or from padding."""
+"""Tests of contributions: they sum to the block's output, ALTI's shares to 1, without future and padding."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def blocks(model, output):
                 yield layer, record, kind
 
 
-def test_contributions_add_up_to_what_the_block_left_in_the_stream(model):
+def test_contributions_sum_to_the_blocks_output(model):
     """With the residual and the biases: by torch's own layer norm where the block ends in one."""
     for layer, record, kind in blocks(model, recorded(model)):
         index = int(kind is CROSS)
@@ -51,13 +51,13 @@ def test_contributions_add_up_to_what_the_block_left_in_the_stream(model):
         stream, after = record.sublayers[index].before[0], record.sublayers[index].after[0]
         total = contribution_vectors(layer, record, kind).sum(1)
         if layer.sublayers[0].norm_first:
-            found = total + (stream + bias).double()
+            output_stream = total + (stream + bias).double()
         else:
             norm = layer.sublayers[index].norm
             x, read = (stream + bias).double(), record.sublayers[index].norm_input[0]
             scale = (read.double().var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
-            found = total + norm.weight * (x - x.mean(-1, keepdim=True)) / scale + norm.bias
-        np.testing.assert_allclose(found.detach(), after, atol=1e-4)
+            output_stream = total + norm.weight * (x - x.mean(-1, keepdim=True)) / scale + norm.bias
+        np.testing.assert_allclose(output_stream.detach(), after, atol=1e-4)
 
 
 def plain_share(parts: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -66,7 +66,7 @@ def plain_share(parts: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return nearer / nearer.sum()
 
 
-def test_shares_are_the_papers(model):
+def test_shares_match_the_papers_equations(model):
     output = recorded(model)
     own, cross = decoder_contributions(model, output)
     for layer, record in zip(model.decoder.layers, output.decoder_records):
@@ -93,7 +93,7 @@ def test_shares_are_the_papers(model):
                 )
 
 
-def test_rows_sum_to_one_and_nothing_comes_from_the_future(model):
+def test_shares_sum_to_one_without_the_future(model):
     output = recorded(model)
     encoder = encoder_contributions(model, output)
     own, cross = decoder_contributions(model, output)
@@ -120,7 +120,7 @@ def test_padding_changes_no_share(model):
         np.testing.assert_allclose(padded[:, :2, : plain.shape[-1]], plain, atol=1e-5)
 
 
-def test_long_rows_are_cut_into_blocks_that_change_nothing(model, monkeypatch):
+def test_chunk_size_changes_nothing(model, monkeypatch):
     output = recorded(model)
     whole = encoder_contributions(model, output), *decoder_contributions(model, output)
     monkeypatch.setattr("attention_atlas.model.analysis.why.contributions.CHUNK", 1)
@@ -129,7 +129,7 @@ def test_long_rows_are_cut_into_blocks_that_change_nothing(model, monkeypatch):
 
 
 @pytest.mark.parametrize("layer", [None, 1])
-def test_rows_of_the_matrix(model, layer):
+def test_attention_and_flow_methods_use_the_shares(model, layer):
     columns = Columns(
         ((0,), (1, 2), (3, 4), (5,)),
         ((0,), (1,), (2, 3)),

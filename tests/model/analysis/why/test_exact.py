@@ -1,4 +1,4 @@
-"""What must be exact is, over hundreds of words of random models of both norm styles, at lengths 1 to 40."""
+"""Tests of exact sums over hundreds of words of random models, of both norm styles, at lengths 1 to 40."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cases(request, tokenizer) -> list[tuple[Case, int]]:
 
 
 @pytest.mark.long
-def test_parts_sum_to_every_words_logits_and_contrasts_are_linear(cases):
+def test_parts_sum_to_the_logits_and_are_linear_in_the_contrast(cases):
     worst = 0.0
     for case, other in cases:
         question, logits = case.question, case.output.logits[0, -1].double()
@@ -61,7 +61,7 @@ def test_parts_sum_to_every_words_logits_and_contrasts_are_linear(cases):
 
 
 @pytest.mark.long
-def test_shares_of_every_row_sum_to_one_and_open_gates_change_no_bit(cases):
+def test_shares_sum_to_one_and_open_gates_change_nothing(cases):
     for case, _ in cases:
         encoder = encoder_flow(encoder_contributions(case.model, case.output))
         own, cross = decoder_contributions(case.model, case.output)
@@ -75,7 +75,7 @@ def test_shares_of_every_row_sum_to_one_and_open_gates_change_no_bit(cases):
 
 
 @pytest.mark.parametrize("every", [pytest.param(5, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.endure)])
-def test_integrated_gradients_are_complete_for_nearly_every_word(cases, every):
+def test_integrated_gradients_are_complete_for_nearly_all_words(cases, every):
     asked = cases[::every]
     flagged = sum(not integrated_gradients(case).sum.holds for case, _ in asked)
     assert flagged <= len(asked) / 20

@@ -1,4 +1,4 @@
-"""Gradients against differences, integrated gradients against what they must sum to."""
+"""Tests of gradients against differences, and of integrated gradients against their known sum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def case(request, tokenizer) -> Case:
     return case_of(tokenizer, request.param)
 
 
-def test_gradient_x_input_is_the_slope_along_each_word(case):
+def test_gradient_x_input_matches_central_differences(case):
     """Against central differences along the word's own embedding, in float64."""
     found = gradients.gradient_x_input(case).values
     step = 1e-5
@@ -46,24 +46,24 @@ def test_gradient_x_input_is_the_slope_along_each_word(case):
         assert found[column] == pytest.approx((at(step) - at(-step)) / (2 * step), rel=1e-2, abs=1e-6)
 
 
-def test_gradients_touch_no_weight(case):
+def test_gradients_leave_weights_alone(case):
     gradients.integrated_gradients(case)
     assert all(parameter.grad is None for parameter in case.model.parameters())
 
 
-def test_inside_inference_mode_gradients_are_found_all_the_same(case):
+def test_gradients_work_inside_inference_mode(case):
     with torch.inference_mode():
         inside = gradients.gradient_x_input(case).values
     np.testing.assert_array_equal(inside, gradients.gradient_x_input(case).values)
 
 
 @pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
-def test_integrated_gradients_sum_to_the_gap_or_say_that_they_do_not(tokenizer, norm_first):
+def test_integrated_gradients_sum_to_the_gap_or_are_flagged(tokenizer, norm_first):
     """The gap is measured by a pass over the baseline's rows, apart from the integral."""
     flagged = 0
     for seed in range(6):
         case = case_of(tokenizer, norm_first, token=40 + seed, seed=seed)
-        found = gradients.integrated_gradients(case)
+        attribution = gradients.integrated_gradients(case)
         mean_source, mean_target, _ = case.mean_rows
         with torch.no_grad():
             empty = case.measure(
@@ -73,10 +73,10 @@ def test_integrated_gradients_sum_to_the_gap_or_say_that_they_do_not(tokenizer, 
                 )
             )
         gap = case.metric() - float(empty[0])
-        assert found.sum.expected == pytest.approx(gap, abs=1e-9)
-        complete = abs(found.values.sum() - gap) <= max(0.02 * abs(gap), 1e-3)
-        assert complete == found.sum.holds
-        assert complete != any("Incomplete" in note for note in found.notes)
+        assert attribution.sum.expected == pytest.approx(gap, abs=1e-9)
+        complete = abs(attribution.values.sum() - gap) <= max(0.02 * abs(gap), 1e-3)
+        assert complete == attribution.sum.holds
+        assert complete != any("Incomplete" in note for note in attribution.notes)
         flagged += not complete
     assert flagged <= 1
 
@@ -88,7 +88,7 @@ def test_an_integral_cut_short_is_flagged(tokenizer, monkeypatch):
     assert any(not gradients.integrated_gradients(case).sum.holds for case in cases)
 
 
-def test_the_line_is_refined_where_it_misses_and_no_further_than_allowed(tokenizer):
+def test_line_matches_gauss_legendre_and_refines_the_largest_errors(tokenizer):
     """Against Gauss-Legendre's rule with many nodes on the whole line, which knows nothing of segments."""
     case = case_of(tokenizer, True)
     line = gradients._Line(case, tuple(torch.zeros_like(rows) for rows in (case.source_rows, case.target_rows)))

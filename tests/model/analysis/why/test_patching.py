@@ -1,4 +1,4 @@
-"""Patching from end to end: nothing is 0, everything is 1, and the two directions are one experiment; cuts are cuts."""
+"""Tests of activation patching at its extremes, of its two modes, and of cut edges against single passes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def clean(request, tokenizer) -> Case:
 
 
 @pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
-def test_another_ones_memory_is_the_other_one(clean, other):
+def test_the_other_runs_memory_gives_the_other_runs_metric(clean, other):
     corrupt = patching.replace_source(clean, other)
     assert abs(clean.metric() - corrupt.metric()) > 1e-3
     for into, giver in ((corrupt, clean), (clean, corrupt)):
@@ -54,22 +54,22 @@ def test_another_ones_memory_is_the_other_one(clean, other):
 
 
 @pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
-def test_the_last_stream_of_the_row_is_everything(clean, other):
+def test_patching_the_last_stream_recovers_everything(clean, other):
     corrupt = patching.replace_source(clean, other)
-    found = patching.patch_grid(clean, corrupt, StreamGrid(Side.DECODER), PatchMode.DENOISE)
-    assert found.metrics.shape == (3, 4) and found.base == pytest.approx(corrupt.metric(), abs=1e-9)
-    assert found.metrics[-1, -1] == pytest.approx(clean.metric(), abs=1e-5)
-    np.testing.assert_allclose(found.metrics[-1, :-1], corrupt.metric(), atol=1e-5)  # no later layer reads them
+    effects = patching.patch_grid(clean, corrupt, StreamGrid(Side.DECODER), PatchMode.DENOISE)
+    assert effects.metrics.shape == (3, 4) and effects.base == pytest.approx(corrupt.metric(), abs=1e-9)
+    assert effects.metrics[-1, -1] == pytest.approx(clean.metric(), abs=1e-5)
+    np.testing.assert_allclose(effects.metrics[-1, :-1], corrupt.metric(), atol=1e-5)  # no later layer reads them
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
-def test_patching_a_run_into_itself_is_nothing(clean, grid):
-    found = patching.patch_grid(clean, clean, grid, PatchMode.NOISE)
-    np.testing.assert_allclose(found.metrics, clean.metric(), atol=1e-5)
+def test_patching_a_run_into_itself_changes_nothing(clean, grid):
+    effects = patching.patch_grid(clean, clean, grid, PatchMode.NOISE)
+    np.testing.assert_allclose(effects.metrics, clean.metric(), atol=1e-5)
 
 
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
-def test_denoising_one_way_is_noising_the_other(clean, grid):
+def test_denoising_equals_noising_with_runs_swapped(clean, grid):
     corrupt = patching.replace_source(clean, SAME_LENGTH)
     one = patching.patch_grid(clean, corrupt, grid, PatchMode.DENOISE)
     other = patching.patch_grid(corrupt, clean, grid, PatchMode.NOISE)
@@ -77,34 +77,34 @@ def test_denoising_one_way_is_noising_the_other(clean, grid):
     assert not np.allclose(one.metrics, one.base, atol=1e-4)
 
 
-def test_all_positions_of_the_embeddings_layer_by_layer(clean):
+def test_patching_all_encoder_positions(clean):
     """The encoder's last stream at all positions one by one adds nothing where the sources agree in everything but one
     token, and a layer's patch is what a pass with that stream gives."""
     corrupt = patching.replace_source(clean, SAME_LENGTH)
-    found = patching.patch_grid(clean, corrupt, StreamGrid(Side.ENCODER), PatchMode.DENOISE)
+    effects = patching.patch_grid(clean, corrupt, StreamGrid(Side.ENCODER), PatchMode.DENOISE)
     giving, receiving = (case.output.layers(Side.ENCODER)[-1].after.clone() for case in (clean, corrupt))
     receiving[:, 2] = giving[:, 2]
     with torch.inference_mode():
         memory = clean.model.encoder.norm(receiving)
         source = replace_memory(corrupt, memory)
         expected = float(corrupt.measure(corrupt.decode(corrupt.target_rows, source))[0])
-    assert found.metrics[-1, 2] == pytest.approx(expected, abs=1e-5)
+    assert effects.metrics[-1, 2] == pytest.approx(expected, abs=1e-5)
 
 
 def replace_memory(case: Case, memory):
     return replace(case.plain_memory(1), memory=memory, projected={})
 
 
-def test_sentences_of_unequal_length_meet_where_their_tokens_do(clean):
+def test_sentences_of_unequal_length_pair_equal_tokens(clean):
     corrupt = patching.replace_source(clean, LONGER)
-    found = patching.patch_grid(clean, corrupt, StreamGrid(Side.ENCODER), PatchMode.DENOISE)
-    assert found.pairs == (0, 1, -1, -1, -1, 3, 4)
-    np.testing.assert_array_equal(np.isnan(found.metrics[0]), [False, False, True, True, True, False, False])
+    effects = patching.patch_grid(clean, corrupt, StreamGrid(Side.ENCODER), PatchMode.DENOISE)
+    assert effects.pairs == (0, 1, -1, -1, -1, 3, 4)
+    np.testing.assert_array_equal(np.isnan(effects.metrics[0]), [False, False, True, True, True, False, False])
     with pytest.raises(ValueError, match="7 and 5 tokens"):
         patching.patch_grid(clean, corrupt, HeadGrid(ENCODER), PatchMode.DENOISE)
 
 
-def test_a_small_gap_has_no_share():
+def test_recovered_is_none_for_a_small_gap():
     effects = PatchEffects(HeadGrid(CROSS), PatchMode.NOISE, np.array([[1.0]]), base=0.0, other=0.9)
     assert effects.recovered is None
     wide = PatchEffects(HeadGrid(CROSS), PatchMode.NOISE, np.array([[1.0, 4.0]]), base=0.0, other=2.0)
@@ -113,14 +113,14 @@ def test_a_small_gap_has_no_share():
 
 @pytest.mark.parametrize("how", cutting.CutMode)
 @pytest.mark.parametrize("kind, layer, head", [(ENCODER, 1, 2), (DECODER, 0, 3), (CROSS, 2, 1)])
-def test_a_cut_cell_is_an_edge_cut(clean, kind, layer, head, how):
+def test_measure_edges_matches_single_cuts(clean, kind, layer, head, how):
     """Against a pass of its own with the intervention on that edge, for every cell."""
-    found = cutting.measure_edges(clean, kind, layer, head, how)
+    effects = cutting.measure_edges(clean, kind, layer, head, how)
     queries = 5 if kind is ENCODER else 4
-    assert found.shape == (queries, 4 if kind is DECODER else 5)
-    for query, key in np.ndindex(found.shape):
+    assert effects.shape == (queries, 4 if kind is DECODER else 5)
+    for query, key in np.ndindex(effects.shape):
         only = kind is DECODER and (key > query or (query == 0 and how is cutting.CutMode.RENORMALISE))
-        assert np.isnan(found[query, key]) == only
+        assert np.isnan(effects[query, key]) == only
         if only:
             continue
         edge = frozenset({Edge(kind, query, key, layer, head)})
@@ -129,10 +129,10 @@ def test_a_cut_cell_is_an_edge_cut(clean, kind, layer, head, how):
         )
         with torch.inference_mode():
             logits = clean.model(clean.source_ids, clean.decoder_ids, interventions=changes).logits[0, -1].double()
-        assert found[query, key] == pytest.approx(clean.metric() - float(logits[40] - logits[50]), abs=2e-5)
+        assert effects[query, key] == pytest.approx(clean.metric() - float(logits[40] - logits[50]), abs=2e-5)
 
 
-def test_a_head_that_is_not_there_is_refused(clean):
+def test_unknown_head_raises(clean):
     with pytest.raises(ValueError, match="heads are 0 to 3, found 4"):
         cutting.measure_edges(clean, CROSS, 0, 4)
     with pytest.raises(ValueError, match="layers 0 to 2, found 3"):

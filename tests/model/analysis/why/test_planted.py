@@ -1,4 +1,4 @@
-"""Planted truth: one cross-attention head is wired to copy a word of the source; every method for heads finds it."""
+"""Tests with a planted head: one cross-attention head copies a source word, and every method must find it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def planted(tokenizer, norm_first: bool, layer: int, head: int) -> Case:
 
 @pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
 @pytest.mark.parametrize("layer, head", [(1, 2), (2, 0), (0, 3)])
-def test_ablation_gradient_and_patching_rank_it_first(tokenizer, norm_first, layer, head):
+def test_ablation_gradients_and_patching_rank_the_planted_head_first(tokenizer, norm_first, layer, head):
     case = planted(tokenizer, norm_first, layer, head)
     assert case.metric() > 1
     for effects in (
@@ -71,10 +71,10 @@ def _cells(recovered):
 
 
 @pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
-def test_its_part_and_its_word_stand_out(tokenizer, norm_first):
+def test_split_and_occlusion_find_the_planted_head_and_word(tokenizer, norm_first):
     case = planted(tokenizer, norm_first, 2, 1)
-    found = split_case(case)
-    assert found.sum.holds
-    assert found.heads(CROSS).argmax() == 2 * 4 + 1 and found.keys[CROSS][2, 1].argmax() == 2
+    parts = split_case(case)
+    assert parts.sum.holds
+    assert parts.heads(CROSS).argmax() == 2 * 4 + 1 and parts.keys[CROSS][2, 1].argmax() == 2
     for method in (occlusion.MASK, occlusion.MEAN):
         assert method(case).values.argmax() == 2

@@ -1,4 +1,4 @@
-"""Which token is asked about, and against what."""
+"""Tests of the choice of the question, and of attribute() as a whole."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def word_of(trace, step):
     return "".join(trace.target_tokens[i] for i in group).replace("▁", "")
 
 
-def test_the_default_is_the_least_certain_content_word(trace):
+def test_default_step_is_the_least_certain_content_word(trace):
     words = ["".join(trace.target_tokens[i] for i in g).replace("▁", "") for g in questions.content_words(trace)]
     assert words == ["small", "dog", "sleeps", "table"]
     pieces = [step for group in questions.content_words(trace) for step in group]
@@ -44,7 +44,7 @@ def test_the_default_is_the_least_certain_content_word(trace):
     assert step in pieces and trace.log_probability[step] == trace.log_probability[pieces].min()
 
 
-def test_of_a_word_of_pieces_the_uncertain_piece_is_asked_about():
+def test_default_step_is_the_least_certain_piece():
     trace = SimpleNamespace(
         direction="de-en",
         target_tokens=tokens_from_spelling(["▁The", "▁Now", "ak", "ow", "▁lives", "."]),
@@ -60,13 +60,13 @@ def test_of_a_word_of_pieces_the_uncertain_piece_is_asked_about():
         ("j'ai vu l'homme", "en-fr", ["vu", "l'homme"]),
     ],
 )
-def test_a_contraction_of_function_words_is_none_itself(target, direction, expected):
+def test_contractions_of_function_words_are_function_words(target, direction, expected):
     tokens = tokens_from_spelling(re.findall("▁?[^▁'’:]+|['’:]", "▁" + target.replace(" ", "▁")))
-    found = questions.content_words(SimpleNamespace(direction=direction, target_tokens=tokens))
-    assert ["".join(tokens[i] for i in group).replace("▁", "") for group in found] == expected
+    groups = questions.content_words(SimpleNamespace(direction=direction, target_tokens=tokens))
+    assert ["".join(tokens[i] for i in group).replace("▁", "") for group in groups] == expected
 
 
-def test_one_method_alone_runs_no_other(tiny_translator, trace, monkeypatch):
+def test_one_method_runs_no_other(tiny_translator, trace, monkeypatch):
     def never(_):
         raise AssertionError("nobody asked for an occlusion")
 
@@ -76,7 +76,7 @@ def test_one_method_alone_runs_no_other(tiny_translator, trace, monkeypatch):
     assert [row.method for row in why.rows] == ["cross_attention"] and why.agreement == {"cross_attention": None}
 
 
-def test_the_runner_up_is_the_most_probable_other_token(tiny_translator, trace):
+def test_runner_up_is_the_most_probable_other_token(tiny_translator, trace):
     for step, written in enumerate(trace.target_ids):
         question = questions.make_question(tiny_translator, trace, step)
         logits = tiny_translator.inspect(trace.source_ids, trace.target_ids).logits[0, step].clone()
@@ -87,7 +87,7 @@ def test_the_runner_up_is_the_most_probable_other_token(tiny_translator, trace):
     )
 
 
-def test_a_typed_word_counts_from_its_first_other_piece(tiny_translator, trace):
+def test_typed_contrast_counts_from_its_first_different_piece(tiny_translator, trace):
     tokenizer = tiny_translator.tokenizer
     for word in word_groups(trace.target_tokens)[:7]:
         for text in ("castle", "boat", "dogs", "tableau", "Xylophon"):
@@ -113,13 +113,13 @@ def test_a_typed_word_counts_from_its_first_other_piece(tiny_translator, trace):
         (-1, "no token -1"),
     ],
 )
-def test_a_contrast_that_is_none_is_refused_in_words(tiny_translator, trace, contrast, message):
+def test_unusable_contrasts_raise(tiny_translator, trace, contrast, message):
     step = next(i for i in range(9) if word_of(trace, i) == "small")
     with pytest.raises(ValueError, match=message):
         questions.make_question(tiny_translator, trace, step, contrast)
 
 
-def test_steps_and_tokens_that_are_not_there_are_refused(tiny_translator, trace):
+def test_unknown_steps_tokens_methods_and_layers_raise(tiny_translator, trace):
     with pytest.raises(ValueError, match="no step 99"):
         questions.make_question(tiny_translator, trace, 99)
     with pytest.raises(ValueError, match="compared with itself"):
@@ -132,7 +132,7 @@ def test_steps_and_tokens_that_are_not_there_are_refused(tiny_translator, trace)
 
 @pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, "castle", 5])
 @pytest.mark.parametrize("words", [True, False])
-def test_every_method_answers_over_every_column(tiny_translator, trace, contrast, words):
+def test_every_method_has_a_value_for_every_source_column(tiny_translator, trace, contrast, words):
     why = attribute(tiny_translator, trace, step=3, contrast=contrast, words=words)
     assert [row.method for row in why.rows] == list(METHODS)
     assert len(why.columns.labels) == len(why.columns) == len(why.columns.special)
@@ -145,7 +145,7 @@ def test_every_method_answers_over_every_column(tiny_translator, trace, contrast
         assert why.metric == pytest.approx(float(trace.log_probability[3]), abs=1e-4)
 
 
-def test_the_ends_can_be_asked_about_too(tiny_translator, trace):
+def test_first_and_last_steps_can_be_asked_about(tiny_translator, trace):
     """The first token, </s>, a sentence of one word, and a translation that was stopped."""
     last = len(trace.target_ids) - 1
     for of, step in (
@@ -158,12 +158,12 @@ def test_the_ends_can_be_asked_about_too(tiny_translator, trace):
         assert all(np.isfinite(row.values[: len(why.columns.source)]).all() for row in why.rows)
 
 
-def test_traces_of_other_weights_are_refused(tiny_translator, hand_made_trace):
+def test_traces_of_other_weights_raise(tiny_translator, hand_made_trace):
     with pytest.raises(ValueError, match="other weights"):
         attribute(tiny_translator, hand_made_trace)
 
 
-def test_a_changed_models_trace_is_asked_about_the_changed_model(tiny_translator, trace):
+def test_interventions_of_the_trace_hold_in_every_run(tiny_translator, trace):
     """Heads off, edges cut and positions shifted hold in every run; patches and old prose cannot be run again."""
     changes = Interventions(
         heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}),
@@ -176,13 +176,13 @@ def test_a_changed_models_trace_is_asked_about_the_changed_model(tiny_translator
         why = attribute(tiny_translator, broken, step=step, contrast=Against.NOTHING)
         assert why.metric == pytest.approx(float(broken.log_probability[step]), abs=1e-4)
         assert abs(why.metric - float(trace.log_probability[step])) > 1e-4
-        found = split_case(open_case(tiny_translator, broken, why.question))
-        assert found.sum.holds and found.heads(AttentionKind.CROSS)[1, 2] == 0
+        parts = split_case(open_case(tiny_translator, broken, why.question))
+        assert parts.sum.holds and parts.heads(AttentionKind.CROSS)[1, 2] == 0
     with pytest.raises(ValueError, match="cannot be run again"):
         attribute(tiny_translator, replace(trace, interventions=Interventions(in_words="a head off")))
 
 
-def test_class_agnostic_rows_do_not_see_the_contrast(tiny_translator, trace):
+def test_class_agnostic_rows_ignore_the_contrast(tiny_translator, trace):
     one, other = (attribute(tiny_translator, trace, step=4, contrast=c) for c in (5, 9))
     for a, b in zip(one.rows, other.rows):
         assert METHODS[a.method].class_agnostic == np.array_equal(a.values, b.values, equal_nan=True)

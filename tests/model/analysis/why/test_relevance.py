@@ -1,4 +1,4 @@
-"""AttnLRP against the same rules written another way: each product as the mean of two that hold one side fast."""
+"""Tests of AttnLRP against the same rules written differently: each product as the mean of two with one side fixed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def frozen_norm(self, x):
 
 
 @pytest.mark.parametrize("activation", [Activation.RELU, Activation.GELU])
-def test_the_rules_give_each_product_half_and_freeze_the_norms(tokenizer, case, activation, monkeypatch):
+def test_relevance_matches_products_held_fast_on_one_side(tokenizer, case, activation, monkeypatch):
     function = ACTIVATIONS[activation]
     for layer in (*case.model.encoder.layers, *case.model.decoder.layers):
         layer.feed_forward.activation = function
@@ -56,7 +56,7 @@ def test_the_rules_give_each_product_half_and_freeze_the_norms(tokenizer, case, 
     np.testing.assert_allclose(found, gradient_x_input(case).values, rtol=1e-9, atol=1e-12)
 
 
-def test_the_pass_itself_does_not_change_by_a_bit(case):
+def test_relevance_leaves_the_forward_pass_bit_identical(case):
     plain, *slopes = compute_gradients(case, case.source_rows, case.target_rows)
     with relevance._Rules():
         ruled, *relevances = compute_gradients(case, case.source_rows, case.target_rows)
@@ -64,7 +64,7 @@ def test_the_pass_itself_does_not_change_by_a_bit(case):
     assert not torch.allclose(slopes[0], relevances[0])
 
 
-def test_what_is_made_of_products_alone_is_handed_back_whole(tokenizer, monkeypatch):
+def test_relevance_sums_to_the_metric_of_products_alone(tokenizer, monkeypatch):
     """Without norms, biases, positions and the softmax nothing is lost: the row adds up to the metric."""
     case = case_of(tokenizer, True)
     model = case.model
@@ -80,8 +80,8 @@ def test_what_is_made_of_products_alone_is_handed_back_whole(tokenizer, monkeypa
     plain = attention.scaled_dot_product
     monkeypatch.setattr(attention, "fused_attention", lambda *given, **options: plain(*given, **options)[0])
     monkeypatch.setattr(attention, "_softmax", lambda scores, mask: scores if mask is None else scores * mask)
-    found = relevance.attn_lrp(case).values.sum()
+    total = relevance.attn_lrp(case).values.sum()
     with torch.no_grad():
         metric = float(case.measure(case.decode(case.target_rows, case.encode(case.source_rows)))[0])
-    assert found == pytest.approx(metric, rel=1e-9)
+    assert total == pytest.approx(metric, rel=1e-9)
     assert gradient_x_input(case).values.sum() != pytest.approx(metric, rel=0.5)

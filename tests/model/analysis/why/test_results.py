@@ -1,4 +1,4 @@
-"""What an answer can do: a table with every number, a file that gives it back, a cell, inseq's files; and many."""
+"""Tests of results: tables, files, notebook cells, inseq's files, and attribute_batch()."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answers(tiny_translator, trace):
     )
 
 
-def test_a_saved_answer_is_given_back_bit_by_bit(answers, tmp_path):
+def test_saved_results_load_bit_by_bit(answers, tmp_path):
     for answer in answers:
         path = tmp_path / f"{type(answer).__name__}.json"
         answer.save(path)
@@ -49,12 +49,12 @@ def test_a_saved_answer_is_given_back_bit_by_bit(answers, tmp_path):
         assert to_jsonable(again) == to_jsonable(answer) and type(again) is type(answer)
         again.save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
-    found = Why.load(tmp_path / "Why.json")
-    assert (found.columns.special == answers[0].columns.special).all(), "a symbol is still one"
+    loaded = Why.load(tmp_path / "Why.json")
+    assert (loaded.columns.special == answers[0].columns.special).all(), "a symbol is still one"
     with pytest.raises(ValueError, match=r"Why\.json is no saved HeadEffects"):
         HeadEffects.load(tmp_path / "Why.json")
     with pytest.raises(ValueError, match="a Why is written as JSON"):
-        found.save(tmp_path / "why.npz")
+        loaded.save(tmp_path / "why.npz")
     assert not (tmp_path / "why.npz").exists()
     for wrong in ("[]", "{}", json.dumps({"schema": "attention-atlas-result", "version": 1, "result": "Why", "x": 1})):
         (tmp_path / "wrong.json").write_text(wrong)
@@ -65,7 +65,7 @@ def test_a_saved_answer_is_given_back_bit_by_bit(answers, tmp_path):
         Why.load(tmp_path / "trace.json")
 
 
-def test_a_table_holds_every_number(answers):
+def test_tables_hold_every_number(answers):
     matrix, parts, heads, patched, smallest = (answer.to_frame() for answer in answers)
     assert list(matrix["occlusion_by_mask"]) == list(answers[0].row("occlusion_by_mask").values)
     assert parts["nats"].sum() == pytest.approx(answers[1].sum.found, abs=1e-9)
@@ -76,7 +76,7 @@ def test_a_table_holds_every_number(answers):
     assert {(*row,) for row in smallest.itertuples(index=False)} == {(k.value, i, h) for k, i, h in answers[4].kept}
 
 
-def test_a_notebook_shows_every_answer(answers, tiny_translator):
+def test_results_have_html_for_notebooks(answers, tiny_translator):
     for answer in answers:
         shown = answer._repr_html_()
         assert "<table" in shown and "<script" not in shown and answer.about().split("<")[0] in shown
@@ -84,7 +84,7 @@ def test_a_notebook_shows_every_answer(answers, tiny_translator):
     assert f"<td>encoder.final</td><td>{list(run['encoder.final'].shape)}</td>" in run._repr_html_()
 
 
-def test_a_trace_is_saved_by_its_name_and_has_a_line_a_step(trace, tmp_path):
+def test_traces_save_by_suffix_and_have_a_table(trace, tmp_path):
     for name in ("trace.json", "trace.npz"):
         trace.save(tmp_path / name)
         again = TranslationTrace.load(tmp_path / name)
@@ -94,14 +94,14 @@ def test_a_trace_is_saved_by_its_name_and_has_a_line_a_step(trace, tmp_path):
     assert np.log(frame.probability).sum() == pytest.approx(float(trace.log_probability.sum()), abs=1e-5)
 
 
-def test_many_are_asked_as_one_is(tiny_translator, trace):
+def test_attribute_batch_matches_attribute(tiny_translator, trace):
     mixed = [SENTENCES[1], trace, SENTENCES[2]]
-    found = list(why.attribute_batch(tiny_translator, iter(mixed), methods=FEW, batch_size=2))
+    answers = list(why.attribute_batch(tiny_translator, iter(mixed), methods=FEW, batch_size=2))
     alone = [
         why.attribute(tiny_translator, tiny_translator.translate(one) if isinstance(one, str) else one, methods=FEW)
         for one in mixed
     ]
-    for many, one in zip(found, alone, strict=True):
+    for many, one in zip(answers, alone, strict=True):
         assert many.question == one.question
         np.testing.assert_allclose(many.row("alti").values, one.row("alti").values, atol=1e-5)
     stream = why.attribute_batch(tiny_translator, [*SENTENCES[:2], " ", "never read"], methods=FEW, batch_size=1)
@@ -110,23 +110,23 @@ def test_many_are_asked_as_one_is(tiny_translator, trace):
         next(stream)
 
 
-def test_a_bar_tells_how_far_it_is(tiny_translator, capsys):
+def test_attribute_batch_shows_progress(tiny_translator, capsys):
     assert len(list(why.attribute_batch(tiny_translator, SENTENCES[:2], methods=FEW[1:], progress=True))) == 2
     assert "2/2" in capsys.readouterr().err
 
 
-def test_integrated_gradients_start_from_a_baseline_of_ones_own(tiny_translator, trace):
+def test_integrated_gradients_accept_a_baseline(tiny_translator, trace):
     case = open_case_at(tiny_translator, trace, STEP, "boat")
     width = case.source_rows.shape[-1]
     zeros = np.zeros(width, np.float32), np.zeros(case.target_rows.shape[1:], np.float32)
     asked = {"step": case.question.step, "contrast": case.question.contrast_id, "methods": ("integrated_gradients",)}
-    found = why.attribute(tiny_translator, trace, baseline=zeros, **asked).rows[0]
+    row = why.attribute(tiny_translator, trace, baseline=zeros, **asked).rows[0]
     with torch.inference_mode():
         at_zero = case.measure(
             case.decode(torch.zeros_like(case.target_rows), case.encode(torch.zeros_like(case.source_rows)))
         )
-    assert found.sum.expected == pytest.approx(case.metric() - float(at_zero), abs=1e-4) and found.sum.holds
-    assert "given baseline" in found.notes[0]
+    assert row.sum.expected == pytest.approx(case.metric() - float(at_zero), abs=1e-4) and row.sum.holds
+    assert "given baseline" in row.notes[0]
     with pytest.raises(ValueError, match="a baseline is a pair, of source"):
         why.attribute(tiny_translator, trace, baseline=(np.zeros((2, width)), zeros[0]), **asked)
     for one in (zeros[0], np.zeros((9, width)), "zero"):
@@ -134,30 +134,30 @@ def test_integrated_gradients_start_from_a_baseline_of_ones_own(tiny_translator,
             why.attribute(tiny_translator, trace, baseline=one, **asked)
 
 
-def test_an_inseq_file_is_written_and_read(tiny_translator, trace, tmp_path):
+def test_inseq_files_are_written_and_read(tiny_translator, trace, tmp_path):
     steps = range(1, len(trace.target_ids))
     asked = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
     path = tmp_path / "inseq.json"
     why.to_inseq(path, trace, asked, "alti")
-    (found,) = why.from_inseq(path)
-    assert (found.source, found.target) == (trace.source_tokens, trace.target_tokens)
-    assert found.method == "alti" and found.start == 1
+    (attribution,) = why.from_inseq(path)
+    assert (attribution.source, attribution.target) == (trace.source_tokens, trace.target_tokens)
+    assert attribution.method == "alti" and attribution.start == 1
     source = len(trace.source_ids)
     for column, answer in enumerate(asked):
         values = answer.row("alti").values
-        np.testing.assert_allclose(found.source_scores[:, column], values[:source], atol=1e-6)
+        np.testing.assert_allclose(attribution.source_scores[:, column], values[:source], atol=1e-6)
         read = column + 1
-        np.testing.assert_allclose(found.target_scores[:read, column], values[source + 1 :], atol=1e-6)
-        assert np.isnan(found.target_scores[read:, column]).all(), "not read yet"
-    np.testing.assert_allclose(found.step_scores["probability"], np.exp(trace.log_probability[1:]), rtol=1e-6)
-    assert list(found.to_frame().columns[:3]) == ["side", "token", f"1 {trace.target_tokens[1]}"]
+        np.testing.assert_allclose(attribution.target_scores[:read, column], values[source + 1 :], atol=1e-6)
+        assert np.isnan(attribution.target_scores[read:, column]).all(), "not read yet"
+    np.testing.assert_allclose(attribution.step_scores["probability"], np.exp(trace.log_probability[1:]), rtol=1e-6)
+    assert list(attribution.to_frame().columns[:3]) == ["side", "token", f"1 {trace.target_tokens[1]}"]
     with pytest.raises(ValueError, match="consecutive steps"):
         why.to_inseq(path, trace, asked[::2], "alti")
     with pytest.raises(ValueError, match="words=False"):
         why.to_inseq(path, trace, [why.attribute(tiny_translator, trace, step=STEP, methods=FEW)], "alti")
 
 
-def test_arrays_as_lists_and_scores_of_embeddings_are_read_too(tmp_path):
+def test_inseq_files_with_lists_and_embedding_scores_are_read(tmp_path):
     """As `save(ndarray_compact=False)` writes them, of a method that keeps each embedding's own numbers."""
     tokens = [
         {"__instance_type__": ["inseq.utils.typing", "TokenWithId"], "attributes": {"token": t, "id": 5}} for t in "ab"
@@ -181,24 +181,24 @@ def test_arrays_as_lists_and_scores_of_embeddings_are_read_too(tmp_path):
 
 
 @pytest.mark.parametrize("version", ["0.6", "0.7.1"])
-def test_files_that_inseq_wrote_are_read(version):
-    (found,) = why.from_inseq(Path(__file__).parent / "inseq" / f"{version}.json")
-    assert (found.source, found.target, found.start) == (("▁Ja", "</s>"), ("▁Yes", ".", "</s>"), 1)
-    assert found.method == "saliency" and found.step_scores["probability"].tolist() == [0.5, 0.25]
-    assert found.source_scores.tolist() == [[0.5, 0.25], [0.125, 0.75]]
+def test_files_written_by_inseq_are_read(version):
+    (attribution,) = why.from_inseq(Path(__file__).parent / "inseq" / f"{version}.json")
+    assert (attribution.source, attribution.target, attribution.start) == (("▁Ja", "</s>"), ("▁Yes", ".", "</s>"), 1)
+    assert attribution.method == "saliency" and attribution.step_scores["probability"].tolist() == [0.5, 0.25]
+    assert attribution.source_scores.tolist() == [[0.5, 0.25], [0.125, 0.75]]
     expected = np.array([[0.1, 0.2], [NAN, 0.3], [NAN, NAN]], np.float32)
-    np.testing.assert_array_equal(found.target_scores, expected.astype(np.float64))
+    np.testing.assert_array_equal(attribution.target_scores, expected.astype(np.float64))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float8_e4m3fn])
-def test_scores_of_every_precision_are_read(tmp_path, dtype):
+def test_inseq_scores_of_every_precision_are_read(tmp_path, dtype):
     """As `save(scores_precision=..)` writes them."""
     scores = torch.tensor([[-0.4375, 0.0], [448.0, 2.0**-9]]).to(dtype)
     path = _with_scores(tmp_path, safetensors.torch.save({"attribution": scores}))
     np.testing.assert_array_equal(why.from_inseq(path)[0].source_scores, scores.double().numpy())
 
 
-def test_a_file_with_broken_scores_is_refused_briefly(tmp_path):
+def test_inseq_files_with_broken_scores_raise_briefly(tmp_path):
     for data in (b"\0" * 30_000, b"5" * 30_000, safetensors.torch.save({"other": torch.zeros(2, 2)})):
         with pytest.raises(ValueError, match="no file of inseq's attributions") as refused:
             why.from_inseq(_with_scores(tmp_path, data))
@@ -216,7 +216,7 @@ def _with_scores(folder: Path, data: bytes) -> Path:
 
 
 @pytest.mark.long
-def test_inseq_reads_what_is_written_and_the_other_way_round(tiny_translator, trace, tmp_path):
+def test_inseq_round_trip(tiny_translator, trace, tmp_path):
     inseq = pytest.importorskip("inseq")  # 0.7.1 or later
     steps = range(1, len(trace.target_ids))
     asked = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]

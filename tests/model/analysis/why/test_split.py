@@ -1,4 +1,4 @@
-"""Parts sum to the logit, contrasts are linear, and a wrong norm style, a lost bias or a shifted row does not pass."""
+"""Tests of the split logit: parts sum to it and are linear in the contrast, and planted errors are detected."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def random_cases(model: Transformer, count: int, seed: int = 0):
         yield source, target, token, contrast
 
 
-def test_the_parts_sum_to_the_models_own_logits(model):
+def test_parts_sum_to_the_models_logits(model):
     """Against the logits of the plain pass, at lengths 1 to 40, with and without a contrast."""
     for source, target, token, contrast in random_cases(model, 25):
         with torch.inference_mode():
             logits = model(torch.tensor([source]), torch.tensor([target])).logits[0, -1].double()
         for other, expected in ((contrast, logits[token] - logits[contrast]), (None, logits[token] - logits.mean())):
-            found = split_case(case_of(model, source, target, token, other))
-            assert found.sum.found == pytest.approx(float(expected), abs=1e-4)
-            assert found.sum.holds and abs(found.sum.error) <= 1e-4
+            parts = split_case(case_of(model, source, target, token, other))
+            assert parts.sum.found == pytest.approx(float(expected), abs=1e-4)
+            assert parts.sum.holds and abs(parts.sum.error) <= 1e-4
 
 
 def test_padding_changes_no_part(model):
@@ -89,7 +89,7 @@ def test_padding_changes_no_part(model):
         assert alone.sum.found == pytest.approx(expected, abs=1e-4)
 
 
-def test_contrasts_are_linear(model):
+def test_parts_are_linear_in_the_contrast(model):
     for source, target, token, contrast in random_cases(model, 8, seed=1):
         of = [
             split_case(case_of(model, source, target, *pair))
@@ -101,14 +101,14 @@ def test_contrasts_are_linear(model):
         assert of[0].token - of[1].token == pytest.approx(of[2].token, abs=1e-5)
 
 
-def test_a_head_is_what_its_slice_of_the_output_matrix_wrote(tokenizer):
+def test_head_part_matches_its_slice_of_the_output_matrix(tokenizer):
     """With pre-norm, a head's part is its own output through W_O on the gradient of the logit difference by the
     residual stream, the final norm's scale held: taken here by autograd."""
     model = build_tiny_model(tokenizer).double()
     source, target, token, contrast = next(random_cases(model, 1, seed=5))
     case = case_of(model, source, target, token, contrast)
-    found = split_case(case)
-    assert found.sum.holds
+    parts = split_case(case)
+    assert parts.sum.holds
     stream = case.output.decoder_records[-1].after[0, -1].clone().requires_grad_()
     norm = model.decoder.norm
     scale = (stream.detach().var(unbiased=False) + norm.eps).sqrt()
@@ -124,26 +124,26 @@ def test_a_head_is_what_its_slice_of_the_output_matrix_wrote(tokenizer):
                 alone[head] = context[head]
                 module = getattr(model.decoder.layers[layer], attention).output
                 wrote = alone.flatten() @ module.weight.T
-                assert found.heads(kind)[layer, head] == pytest.approx(float(wrote.detach() @ gradient), abs=1e-10)
+                assert parts.heads(kind)[layer, head] == pytest.approx(float(wrote.detach() @ gradient), abs=1e-10)
 
 
-def test_encoder_heads_are_absent(model):
-    found = split_case(case_of(model, [4, 20, 2], [1, 30], 40, 50))
-    assert AttentionKind.ENCODER_SELF not in found.keys
+def test_encoder_heads_have_no_part(model):
+    parts = split_case(case_of(model, [4, 20, 2], [1, 30], 40, 50))
+    assert AttentionKind.ENCODER_SELF not in parts.keys
     with pytest.raises(ValueError, match="no direct path"):
-        found.heads(AttentionKind.ENCODER_SELF)
+        parts.heads(AttentionKind.ENCODER_SELF)
     heads = model.num_heads[CROSS]
-    assert found.keys[DECODER].shape == (3, heads, 2) and found.keys[CROSS].shape == (3, heads, 3)
+    assert parts.keys[DECODER].shape == (3, heads, 2) and parts.keys[CROSS].shape == (3, heads, 3)
 
 
 @STYLES
-def test_what_was_switched_off_has_no_part(tokenizer, norm_first):
+def test_ablated_heads_and_edges_have_no_part(tokenizer, norm_first):
     model = build_tiny_model(tokenizer, norm_first=norm_first)
     changes = Interventions(heads_off=frozenset({(CROSS, 1, 2)}), zeroed_edges=frozenset({Edge(DECODER, 2, 0, 0, 1)}))
-    found = split_case(case_of(model, [4, 20, 31, 2], [1, 30, 41], 40, 50, interventions=changes))
-    assert found.sum.holds
-    assert found.heads(CROSS)[1, 2] == 0 and found.keys[DECODER][0, 1, 0] == 0
-    assert np.count_nonzero(found.heads(CROSS)) == 11
+    parts = split_case(case_of(model, [4, 20, 31, 2], [1, 30, 41], 40, 50, interventions=changes))
+    assert parts.sum.holds
+    assert parts.heads(CROSS)[1, 2] == 0 and parts.keys[DECODER][0, 1, 0] == 0
+    assert np.count_nonzero(parts.heads(CROSS)) == 11
 
 
 def mutated(case: Case, change) -> Case:
@@ -172,13 +172,13 @@ MUTATIONS = {
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_what_is_left_out_is_seen_in_the_sum(model, name):
+def test_errors_show_in_the_sum(model, name):
     case = case_of(model, [4, 20, 31, 45, 2], [1, 30, 41], 40, 50)
     assert split_case(case).sum.holds
     assert not split_case(mutated(case, MUTATIONS[name])).sum.holds
 
 
-def test_a_shifted_row_is_seen_in_the_sum(model):
+def test_shifted_row_shows_in_the_sum(model):
     case = case_of(model, [4, 20, 31, 45, 2], [1, 30, 41], 40, 50)
     before = case_of(model, [4, 20, 31, 45, 2], [1, 30], 40, 50)
     assert abs(split_case(before).sum.found - case.metric()) > 1e-2
