@@ -199,18 +199,18 @@ def test_why_computes_logits_in_blocks(wide):
     trace = wide.trace(SENTENCES[0], target=ids)
     case = open_case(wide, trace, Question(54, ids[54], trace.target_tokens[54]))
     heads = list_heads(case)
-    whole_set = smallest.open_translation(case, wide, trace)
-    voices = experiment.zero_values()
+    translation = smallest.open_translation(case, wide, trace)
+    ablation = experiment.zero_values()
     with Largest() as largest:
-        effects, flips = experiment.ablate(case, voices, [[head] for head in heads])
+        effects, flips = experiment.ablate(case, ablation, [[head] for head in heads])
         answers = [method(case).values for method in METHODS.values()]
-        leads = whole_set.margins([[], heads[:1], heads], voices.draws[0])
-        slopes = whole_set.slopes(voices.draws[0])
+        leads = translation.measure_leads([[], heads[:1], heads], ablation.draws[0])
+        slopes = translation.slopes(ablation.draws[0])
     assert largest.numbers <= MAX_LOGITS and all(np.isfinite(values).any() for values in answers)
     with torch.inference_mode():
         log_p = wide.inspect(trace.source_ids, ids).logits[0].double().log_softmax(-1)
         off = wide.model.project(
-            experiment.run_without_heads(case, [[head] for head in heads], voices.draws[0])
+            experiment.run_without_heads(case, [[head] for head in heads], ablation.draws[0])
         ).double()
     others = log_p.clone()
     others[range(55), ids] = float("-inf")

@@ -9,7 +9,7 @@ import numpy as np
 from attention_atlas.model.analysis import rerun
 from attention_atlas.model.analysis.why.case import Case, compare_outputs
 from attention_atlas.model.analysis.why.experiments import heads
-from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values as voices_of
+from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -57,13 +57,13 @@ def explore_heads(scene: Scene, instead: str, extent: str) -> Iterator[list[dict
 def _measure(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dict], HeadEffects, HeadEffects | None]]:
     """Yield notes on the replacement, the estimates, and the effects measured so far."""
     case = scene.case
-    voices, notes = voices_for(scene, case, instead)
-    estimates = heads.estimate_heads(case, voices)
+    values, notes = ablation_values_for(scene, case, instead)
+    estimates = heads.estimate_heads(case, values)
     yield notes, estimates, None
     order = estimates.by_size()
-    if extent != "all" and len(order) * len(voices.draws) * _operations(case) > QUICK:
+    if extent != "all" and len(order) * len(values.draws) * _operations(case) > QUICK:
         order = order[:FIRST]
-    for measured in heads.measure_in_order(case, voices, order):
+    for measured in heads.measure_in_order(case, values, order):
         yield notes, estimates, measured
 
 
@@ -74,7 +74,7 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str)
     return file(data, Explained(to_jsonable(table)), about_step("heads", scene))
 
 
-def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.AblationValues, list[dict]]:
+def ablation_values_for(scene: Scene, case: Case, instead: str) -> tuple[heads.AblationValues, list[dict]]:
     """Return the values that replace a head's output, and notes about them.
 
     Zeros if there are neither means nor sentences in this language.
@@ -84,12 +84,12 @@ def voices_for(scene: Scene, case: Case, instead: str) -> tuple[heads.AblationVa
             blocks.note("A head that is switched off outputs its average over {n} sentences.", n=case.means.sentences)
         ]
     if instead == Replacement.RESAMPLE.value and scene.means_cache.can_compute(scene.trace.direction):
-        voices = voices_of(case, scene.translator, scene.trace, Replacement.RESAMPLE)
-        return voices, [
+        values = make_ablation_values(case, scene.translator, scene.trace, Replacement.RESAMPLE)
+        return values, [
             blocks.note(
                 "A head that is switched off outputs what it does at the same place in another sentence; mean over {n} "
                 "of them.",
-                n=len(voices.draws),
+                n=len(values.draws),
             )
         ]
     lacking = blocks.note(
@@ -145,9 +145,9 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
     if not selected:
         return []
     case = scene.case
-    voices, _ = voices_for(scene, case, instead)
+    values, _ = ablation_values_for(scene, case, instead)
     alone = selected if len(selected) <= MOST_ALONE else []
-    effects, flips = heads.ablate(case, voices, [selected, *([head] for head in alone)])
+    effects, flips = heads.ablate(case, values, [selected, *([head] for head in alone)])
     facts = [(say("Together"), format_effect(effects[0]), say("nats, measured"))]
     if len(alone) > 1:
         total = float(effects[1:].sum())
@@ -155,7 +155,7 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
             (say("Sum of the single effects"), format_effect(total), say("nats, measured one by one")),
             (say("The difference"), format_effect(effects[0] - total), _self_repair(effects[0] - total)),
         ]
-    changed = compare_outputs(case, heads.run_without_heads(case, [selected], voices.draws[0]))
+    changed = compare_outputs(case, heads.run_without_heads(case, [selected], values.draws[0]))
     tokens = scene.translator.tokenizer.tokens(changed.ids)
     return [
         blocks.facts(*facts),

@@ -13,7 +13,7 @@ from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.panels.downloads import EXPORT, exports, file, translation_fields
 from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.panels.why.heads import read_heads, translate_without, voices_for
+from attention_atlas.viz.panels.why.heads import ablation_values_for, read_heads, translate_without
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_integer, read_list
 from attention_atlas.viz.wire.file import File
@@ -28,10 +28,10 @@ def search_sets(scene: Scene, instead: str) -> Iterator[list[dict]]:
     """Search in three orders, and draw each set as it shrinks."""
     yield from prepare_means(scene) if instead == Replacement.MEAN.value else ()
     translation = whole_translation(scene.case, scene.translator, scene.trace)
-    voices, notes = voices_for(scene, translation.case, instead)
+    values, notes = ablation_values_for(scene, translation.case, instead)
     sets: list[SmallestSet] = []
     for number, seed in enumerate(ORDERS, start=1):
-        for step in shrink(translation, voices.draws[0], seed=seed):
+        for step in shrink(translation, values.draws[0], seed=seed):
             yield [
                 *notes,
                 blocks.paragraph(
