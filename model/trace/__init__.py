@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import index
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 Values = TypeVar("Values", bound=Iterable)
 
@@ -23,7 +23,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def check_integer(name: str, value: object) -> int:
+def check_integer(name: str, value: Any) -> int:
     """Return `value` as an int. NumPy integers are accepted; anything else raises ValueError with `name` in it."""
     try:
         if not isinstance(value, bool):
@@ -33,7 +33,7 @@ def check_integer(name: str, value: object) -> int:
     raise ValueError(f"{name} must be a whole number, found {value!r:.80}")
 
 
-def check_count(name: str, value: object) -> int:
+def check_count(name: str, value: Any) -> int:
     """Return `value` as an int of at least 1. ValueError otherwise."""
     count = check_integer(name, value)
     if count < 1:
