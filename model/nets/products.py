@@ -93,18 +93,18 @@ def _addresses(weight: Tensor, bias: Tensor | None) -> tuple[int, int]:
 
 
 def _checksum(weight: Tensor) -> Tensor:
-    """Return a random row vector times the weight, [1, out]."""
+    """Return a random row vector times the weight, summed in two halves: [2, out]."""
     outputs, inputs = weight.shape
     table = weight.as_strided((inputs, outputs), (weight.stride(1), 1))
     indices, offsets, numbers = _random_row(inputs)
-    # One bag is summed in one order on any number of cores; a matrix product is not.
+    # Two bags use two cores, and each is summed in one order on any number of cores, unlike a matrix product.
     return torch.embedding_bag(table, indices, offsets, False, 0, False, numbers)[0]
 
 
 @lru_cache(maxsize=64)
 def _random_row(inputs: int) -> tuple[Tensor, Tensor, Tensor]:
     numbers = torch.randn(inputs, generator=torch.Generator().manual_seed(inputs))
-    return torch.arange(inputs, dtype=torch.int32), torch.zeros(1, dtype=torch.int32), numbers
+    return torch.arange(inputs, dtype=torch.int32), torch.tensor([0, inputs // 2], dtype=torch.int32), numbers
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, rows: slice = ALL) -> Tensor:
