@@ -97,7 +97,7 @@ def streams(translator: Translator, trace: TranslationTrace) -> None:
     read = lenses.decoder_lens(translator.model, output, trace.target_ids)
     assert_type(read, lenses.DecoderLens)
     assert_type(read.top_ids, np.ndarray)
-    fitted = lenses.stored(translator.folder, translator.config, translator.digest)
+    fitted = lenses.load_stored(translator.folder, translator.config, translator.digest)
     assert_type(fitted, lenses.Lenses | None)
     if fitted is not None:
         assert_type(lenses.encoder_lens(translator.model, output, fitted).shares, np.ndarray)
