@@ -43,7 +43,7 @@ def test_a_stage_comes_after_what_it_needs():
 
 
 @pytest.mark.parametrize("name", ["de-en", "en-de-fr"])
-def test_what_the_recipes_record_is_within_the_sliders_reach(name):
+def test_recipes_make_as_many_records_as_the_slider_can_show(name):
     """A stage goes on with the records of the one that it begins from, if it has the same sentences."""
     stages = {stage.path: stage.settings for stage in in_order(name)}
 
@@ -71,7 +71,7 @@ def recipe(folder, name: str, *stages: dict) -> None:
         ({"name": "a", "train": {"init": "r/b"}}, "r/b"),
     ],
 )
-def test_recipes_that_cannot_work_are_named(tmp_path, stage, message):
+def test_invalid_recipes_are_named_in_the_error(tmp_path, stage, message):
     recipe(tmp_path, "r", stage)
     with pytest.raises(ValueError, match=message):
         in_order("r", tmp_path)
@@ -80,7 +80,7 @@ def test_recipes_that_cannot_work_are_named(tmp_path, stage, message):
 
 
 @pytest.mark.long
-def test_a_stage_is_made_once_and_goes_on_where_it_was_stopped(tmp_path):
+def test_a_stage_is_made_once_and_resumes_where_it_stopped(tmp_path):
     """Stopped by the clock, resumed, finished, and not made again."""
     for name in ("train", "dev"):
         for language in ("de", "en"):

@@ -53,7 +53,7 @@ def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
     assert "history.npz is of other weights" in capsys.readouterr().out
 
 
-def test_what_is_stale_is_rebuilt_once(folder, monkeypatch):
+def test_outdated_files_are_rebuilt_once(folder, monkeypatch):
     def build(where, data):
         (where / "metrics.json").write_text(json.dumps({"digest": digest(where)}))
         made.append(where)
@@ -65,5 +65,5 @@ def test_what_is_stale_is_rebuilt_once(folder, monkeypatch):
     assert made == [folder]
 
 
-def test_a_recurrent_network_lacks_its_scores_alone(recurrent_checkpoint):
+def test_a_recurrent_network_has_only_scores(recurrent_checkpoint):
     assert derived.stale(recurrent_checkpoint) == ["metrics.json"], "means and heads are a Transformer's"

@@ -89,7 +89,7 @@ RIGHT = [  # paraphrases that no reference has
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_every_reference_is_right_as_a_whole(direction: str) -> None:
+def test_every_reference_translation_is_right(direction: str) -> None:
     missed = {
         reference: wrong
         for sentence in read_everyday(direction)
@@ -100,7 +100,7 @@ def test_every_reference_is_right_as_a_whole(direction: str) -> None:
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_set_is_what_it_says(direction: str) -> None:
+def test_the_set_has_its_documented_structure(direction: str) -> None:
     sentences = read_everyday(direction)
     assert Counter(sentence.group for sentence in sentences) == dict.fromkeys(GROUPS, 10)
     assert Counter(sentence.group for sentence in sentences if sentence.sealed) == dict.fromkeys(GROUPS, 5)
@@ -199,7 +199,7 @@ def test_unknown_directions_and_halves_are_refused() -> None:
         read_everyday("de-en", "shut")
 
 
-def test_results_of_other_weights_stay(tmp_path) -> None:
+def test_results_of_other_weights_are_preserved(tmp_path) -> None:
     old, new = ({"checkpoint": "m", "digest": digest, "direction": "de-en", "half": "open"} for digest in ("1", "2"))
     path = tmp_path / "everyday.json"
     record(path, [old])

@@ -9,7 +9,7 @@ from recipes.forms import lexicon_forms, table
 
 
 @pytest.mark.parametrize("language", TABLES)
-def test_the_packages_table_is_of_the_lexicon_as_it_is(language):
+def test_the_packages_table_matches_the_lexicon(language):
     """`python -m recipes.forms` writes it."""
     found = lexicon_forms(language)
     assert len(found) > 3000 and load_forms(language) == found

@@ -64,13 +64,13 @@ def test_the_judge_prints_the_marks_that_training_then_leaves_out(tmp_path, tiny
     assert pairs_by_name["stories"] == pairs["stories"] - dropped
 
 
-def test_marked_pairs_are_left_out_whichever_way_round_they_stand():
+def test_marked_pairs_are_left_out_in_both_orders():
     corpus = Corpus("a", ("de", "en"), (("Ein Hund.", "A dog."), ("Zwei.", "Two.")))
     assert without(corpus, frozenset({mark(("a  DOG.", "Ein Hund."))})).pairs == (("Zwei.", "Two."),)
     assert without(corpus, frozenset()) is corpus
 
 
-def test_a_hurried_sentence_differs_by_one_slip_or_by_capitals_and_its_end():
+def test_typing_errors_are_one_mistyped_word_or_case_and_end_mark():
     sentence, random = "Meine Katze schläft im Garten.", np.random.default_rng(0)
     made = {hurried(sentence, random) for _ in range(400)}
     assert {sentence.lower(), sentence[:-1], sentence.lower()[:-1]} <= made
@@ -81,6 +81,6 @@ def test_a_hurried_sentence_differs_by_one_slip_or_by_capitals_and_its_end():
         assert len(changed) == 1 and changed[0][0][0] == changed[0][1][0] and abs(len(slip) - len(sentence)) <= 1
 
 
-def test_a_sentence_with_nothing_to_change_stays():
+def test_a_sentence_without_anything_to_change_is_unchanged():
     random = np.random.default_rng(0)
     assert {hurried("ja", random) for _ in range(50)} == {"ja"}

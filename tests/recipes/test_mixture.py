@@ -77,7 +77,7 @@ def test_dates_times_and_numbers_take_the_form_of_their_language(french):
         ("Er heißt Tommy.", "He is called Tom."),
     ],
 )
-def test_what_does_not_stand_on_both_sides_stays(german, pair):
+def test_values_on_one_side_only_are_unchanged(german, pair):
     assert german.slots(pair) == ()
 
 
@@ -90,7 +90,7 @@ def corpus(pairs, name: str = "own") -> Corpus:
     return Corpus(name, ("de", "en"), tuple(pairs))
 
 
-def test_an_epoch_is_a_function_of_its_number(tokenizer):
+def test_an_epoch_depends_on_its_number_only(tokenizer):
     drawn = [
         mixture(tokenizer, [corpus([("Tom schläft.", "Tom is asleep.")] * 20)], substitution=0.5, frame_pairs=10).epoch(
             number
@@ -113,7 +113,7 @@ def test_composed_sentences_are_added_in_both_directions_of_their_languages(toke
     assert len(mixture(tokenizer, french, directions=("en-fr",), composed_pairs=30).epoch(0).source) == 1
 
 
-def test_nothing_that_is_made_equals_a_held_out_sentence(tokenizer):
+def test_no_made_example_equals_a_held_out_sentence(tokenizer):
     pair = ("Wir sind in Rom.", "We are in Rome.")
     free = mixture(tokenizer, [corpus([pair] * 400)], substitution=1.0).epoch(0)
     made = {tokenizer.decode(ids) for ids in free.target} - {pair[1]}
@@ -123,7 +123,7 @@ def test_nothing_that_is_made_equals_a_held_out_sentence(tokenizer):
     assert made and not forbidden & {comparison_key(tokenizer.decode(ids)) for ids in strict.target}
 
 
-def test_a_corpus_that_a_model_wrote_keeps_its_names(tokenizer):
+def test_names_in_synthetic_corpora_are_unchanged(tokenizer):
     made = Corpus("synthetic", ("de", "en"), (("Tom schläft.", "Tom is asleep."),) * 20, one_way=True)
     epoch = mixture(tokenizer, [made], substitution=1.0).epoch(0)
     assert {tokenizer.decode(ids) for ids in epoch.target} == {"Tom is asleep."}

@@ -7,7 +7,7 @@ import pytest
 from recipes.parts import join, split
 
 
-def test_what_is_split_joins(tmp_path):
+def test_split_files_join_to_the_same_content(tmp_path):
     (tmp_path / "from" / "a").mkdir(parents=True)
     files = {"a/large": bytes(range(256)) * 10, "a/empty": b"", "small": b"x"}
     for name, content in files.items():

@@ -29,7 +29,7 @@ def test_every_pair_of_languages_has_its_corpus(corpora):
             assert all(side == side.strip() and side[-1] in ".!?…»\"'" for side in pair), pair
 
 
-def test_they_are_read_where_they_are_asked_for(tmp_path):
+def test_sayings_are_read_if_an_option_names_them(tmp_path):
     for name, line in {"a.de": "Tom schläft.", "a.en": "Tom is asleep."}.items():
         (tmp_path / name).write_text(line + "\n")
     files = ["--pair", "de-en", str(tmp_path / "a.de"), str(tmp_path / "a.en")]
@@ -51,7 +51,7 @@ def words_in(texts: list[list[str]], known: list[list[str]]) -> csr_array:
 
 
 @pytest.mark.long
-def test_none_is_nearly_a_sentence_of_the_visitors_test(corpora):
+def test_no_saying_resembles_a_test_sentence(corpora):
     tested = [comparison_key(s.source).split() for direction in DIRECTIONS for s in read_everyday(direction)]
     sides = {comparison_key(side) for corpus in corpora for pair in corpus.pairs for side in pair}
     sayings = [side.split() for side in sorted(sides)]

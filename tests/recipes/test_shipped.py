@@ -17,7 +17,7 @@ def test_scores_of_an_installed_checkpoint_are_not_recorded(tiny_checkpoint, mon
         names_kept.main(["--checkpoint", str(tiny_checkpoint), "--record"])
 
 
-def test_what_depends_on_the_weights_is_of_these(shipped_checkpoints):
+def test_derived_files_match_the_weights(shipped_checkpoints):
     """Scores, what training recorded, means: each file says of which weights it is. `make derived` rebuilds them."""
     for folder in (path.parent for path in shipped_checkpoints.glob("*/config.json")):
         weights = checkpoint.load(folder).digest
@@ -33,7 +33,7 @@ def test_cards_have_the_commands_of_their_recipes(shipped_checkpoints, capsys):
         assert capsys.readouterr().out.strip() in (shipped_checkpoints / name / "README.md").read_text(encoding="utf-8")
 
 
-def test_cards_quote_what_typed_sentences_keep(shipped_checkpoints):
+def test_cards_quote_the_results_of_typed_sentences(shipped_checkpoints):
     for name in checkpoints.SHIPPED:
         metrics = json.loads((shipped_checkpoints / name / "metrics.json").read_text(encoding="utf-8"))
         card = (shipped_checkpoints / name / "README.md").read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ def test_the_part_is_the_hash_of_the_folded_text():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_no_kind_is_drawn_from_the_other_part(training):
+def test_fillers_are_drawn_from_the_requested_part_only(training):
     fillers, random = Fillers(training=training), np.random.default_rng(1)
     for kind in Fillers.kinds:
         for _ in range(100):
@@ -32,7 +32,7 @@ def test_no_kind_is_drawn_from_the_other_part(training):
             assert held_out(written.draw(kind, random, training=training).key) != training
 
 
-def test_what_is_drawn_is_a_function_of_the_generator():
+def test_draws_depend_on_the_random_generator_only():
     twice = [
         [draw("name", Fillers(), random).forms for _ in range(20)]
         for random in (np.random.default_rng(3), np.random.default_rng(3))
@@ -40,7 +40,7 @@ def test_what_is_drawn_is_a_function_of_the_generator():
     assert twice[0] == twice[1]
 
 
-def test_an_unknown_kind_is_named():
+def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="'planet'"):
         draw("planet", Fillers(), np.random.default_rng(0))
 

@@ -22,7 +22,7 @@ def run(tmp_path):
     return tmp_path / "run"
 
 
-def test_its_settings_are_those_that_the_package_knows_by_name():
+def test_the_package_knows_the_settings_of_the_recipes():
     assert MIXED.added == start.RECIPE_SETTINGS
     args = options.parse(["--run-dir", "run", "--noise", "0.5"], "", MIXED)
     assert args.noise == 0.5
@@ -30,7 +30,7 @@ def test_its_settings_are_those_that_the_package_knows_by_name():
         options.parse(["--run-dir", "run", "--noise", "0.5"], "")
 
 
-def test_a_run_with_made_sentences_goes_on_here_alone(corpus, run, tmp_path, capsys):
+def test_a_run_with_made_sentences_resumes_only_with_the_recipes(corpus, run, tmp_path, capsys):
     command = ["--run-dir", str(run), *corpus, *SMALL, *SHORT]
     mixed.main([*command, "--composed-pairs", "50", "--noise", "0.2"])
     assert " 110 pairs an epoch" in capsys.readouterr().err
@@ -44,7 +44,7 @@ def test_a_run_with_made_sentences_goes_on_here_alone(corpus, run, tmp_path, cap
     assert evaluate.chosen_model is train.chosen_model
 
 
-def test_a_resumed_run_draws_what_it_would_have_drawn(corpus, tmp_path):
+def test_a_resumed_run_draws_the_same_examples(corpus, tmp_path):
     options = [*corpus, *SMALL, "--cooldown-updates", "0", "--save-every", "9"]
     options += ["--substitution", "0.5", "--frame-pairs", "20", "--composed-pairs", "10", "--noise", "0.3"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -56,7 +56,7 @@ def test_a_resumed_run_draws_what_it_would_have_drawn(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("repeats", [[], [["sayings", 8]]], ids=["none", "sayings"])
-def test_an_older_run_without_made_sentences_goes_on_with_the_package(corpus, run, repeats):
+def test_an_older_run_without_made_sentences_resumes_with_the_package(corpus, run, repeats):
     """Its settings have the four fields of made sentences, and they are 0; sayings are made, too."""
     train.main(["--run-dir", str(run), *corpus, *SMALL, *SHORT])
     path = run / "settings.json"

@@ -89,6 +89,6 @@ def test_unseen_fillers_are_those_of_the_held_out_part():
             assert held_out(sentence.items[0].shown) != training
 
 
-def test_absent_frames_are_named():
+def test_unknown_frames_are_refused():
     with pytest.raises(ValueError, match="'fr'"):
         read_typed_frames("open", "fr")

@@ -64,7 +64,7 @@ def test_the_five_criteria(name: str, expected: tuple[bool, ...]) -> None:
 
 
 @pytest.mark.parametrize("code", ["interleaved", "halves", "fairseq", "learned", "count", "sine", "tutorial", "binary"])
-def test_a_models_own_table_is_judged_as_its_scheme_is(code: str) -> None:
+def test_a_models_table_gets_the_verdicts_of_its_scheme(code: str) -> None:
     config = ModelConfig(9, 32, 4, 1, 1, 32, max_length=64, position_code=PositionCode(code))
     table = Transformer(config).source_positions
     rows = 64 if code == "learned" else None
@@ -97,7 +97,7 @@ def test_a_violation_is_shown_by_a_pair_that_has_it() -> None:
     assert gap == pytest.approx(verdict.measured)
 
 
-def test_one_sentence_of_one_token_cannot_be_judged() -> None:
+def test_a_sentence_of_one_token_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 2 to compare positions, found 1"):
         criteria.judge(PAPER, 1, 8)
 
@@ -132,7 +132,7 @@ def test_wavelengths() -> None:
 
 
 @pytest.mark.parametrize("code", [PositionCode.INTERLEAVED, PositionCode.HALVES, PositionCode.FAIRSEQ])
-def test_every_code_with_waves_has_its_pairs_and_turns_by_them(code: PositionCode) -> None:
+def test_codes_with_waves_rotate_by_their_rates(code: PositionCode) -> None:
     config = ModelConfig(9, d_model=12, num_heads=2, position_code=code, position_offset=3, position_base=70.0)
     table, waves = encoding(config, torch.arange(20)).double().numpy(), geometry.waves_of(config)
     angles = np.outer(np.arange(20) + 3, waves.rates)
@@ -159,7 +159,7 @@ def test_similarity_has_its_closed_form_and_is_toeplitz(length: int, pairs: int,
     np.testing.assert_allclose(geometry.distances(table).by_offset, gaps, atol=1e-5)
 
 
-def test_what_is_not_toeplitz_has_a_residual_and_a_pair() -> None:
+def test_a_matrix_that_is_not_toeplitz_has_a_residual() -> None:
     similarity = geometry.dot_products(BY_NAME["count"].table(5, 1))
     assert similarity.matrix[similarity.worst] == 16 or similarity.matrix[similarity.worst] == 0
     means = [np.mean([a * (a + k) for a in range(5 - k)]) for k in range(5)]
@@ -216,7 +216,7 @@ def test_a_shared_frequency_is_what_makes_a_shift_a_rotation() -> None:
     assert np.abs(long[:-3] @ best - long[3:]).max() > 0.5
 
 
-def test_the_presets_break_what_they_say() -> None:
+def test_the_presets_violate_their_criteria() -> None:
     length, d_model, base = PRESETS["collision"]
     gap, first, second = criteria.closest_pair(BY_NAME["sine only"].table(length, d_model, base=base))
     assert (first, second) == (11, 344) and gap < criteria.SAME
@@ -231,13 +231,13 @@ def test_the_presets_break_what_they_say() -> None:
     ("name", "width", "gap", "at"),
     [("count", 1, 1.0, 0), ("normalised count", 1, 1 / 19, 0), ("binary index", 4, 0.0, 15)],
 )
-def test_an_index_before_the_first(name, width, gap, at) -> None:
+def test_the_nearest_code_to_an_index_of_minus_one(name, width, gap, at) -> None:
     """-1 in two's complement is all ones: with four bits that of position 15."""
     nearest = criteria.nearest_to(BY_NAME[name], -1, 20, width)
     assert nearest == (pytest.approx(gap), at)
 
 
-def test_before_the_first_the_papers_code_is_a_new_one() -> None:
+def test_the_papers_code_of_minus_one_equals_no_other() -> None:
     gap, at = criteria.nearest_to(PAPER, -1, 30, 16)
     before = [f(-1 / 10_000 ** (2 * i / 16)) for i in range(8) for f in (math.sin, math.cos)]
     expected = cdist([before], PAPER.table(30, 16))[0]
@@ -245,7 +245,7 @@ def test_before_the_first_the_papers_code_is_a_new_one() -> None:
 
 
 @pytest.mark.parametrize("length", [24, 25])
-def test_the_strongest_wave_is_scipys(length) -> None:
+def test_the_strongest_wave_equals_scipys(length) -> None:
     at, random = np.arange(length), np.random.default_rng(3)
     for column in (np.sin(2 * np.pi * 3 * at / length), 2 + np.cos(np.pi * at), random.normal(size=length), at * 1.0):
         frequencies, power = periodogram(column, detrend="constant")

@@ -71,7 +71,7 @@ def test_training_shares_neither_side_with_dev_or_test(tatoeba):
     assert 0 < len(expected) < len(tatoeba.pairs) - len(held_out)  # some pairs did leak through the German side
 
 
-def test_leaks_are_found_through_case_width_and_spaces():
+def test_leaks_are_detected_despite_case_width_and_spaces():
     train = Corpus("a", ("de", "en"), (("Ein HUND", "x"), ("y", "Ａ　dog"), ("bleibt", "stays")))
     held_out = Corpus("b", ("de", "en"), (("ein  hund", "A Dog"),))
     assert remove_leaks(train, [held_out]).pairs == (("bleibt", "stays"),)
@@ -109,7 +109,7 @@ def test_files_of_unequal_length_are_refused_with_both_counts(tmp_path):
         read_aligned(tmp_path / "a.de", tmp_path / "a.en", ("de", "en"))
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path):
+def test_unreadable_files_are_named_in_the_error(tmp_path):
     (tmp_path / "good").write_text("x\n")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"abc\n" * 1000)[:-12])
     (tmp_path / "latin").write_bytes(b"\xe4\n")
@@ -136,7 +136,7 @@ def examples() -> Examples:
     return Examples.of([([4] * (n + 2), [9] * int(m)) for n, m in zip(lengths, random.permutation(lengths))])
 
 
-def test_a_plan_is_a_function_of_seed_and_epoch(examples):
+def test_a_plan_depends_on_seed_and_epoch_only(examples):
     def plan(**changes):
         batches = plan_batches(examples, 200, **{"seed": 1, "epoch": 0, **changes})
         return [b.tolist() for b in batches]
@@ -156,7 +156,7 @@ def test_a_plan_covers_every_pair_once_within_the_token_limit(examples):
     assert padded < 1.15 * sum(len(t) + 1 for t in examples.target)  # like lengths share a batch
 
 
-def test_a_pair_longer_than_the_limit_gets_a_batch_of_its_own():
+def test_a_pair_above_the_token_limit_gets_its_own_batch():
     plan = plan_batches(Examples.of([([4], [9] * 50), ([4], [9]), ([4], [9])]), 20, seed=0, epoch=0)
     assert [0] in [b.tolist() for b in plan]
 
@@ -222,7 +222,7 @@ def drawn(found: list, config: TrainConfig, tokenizer) -> tuple[Examples, list]:
     return mixture.epoch(0), dev
 
 
-def test_an_epoch_holds_each_corpus_as_often_as_asked(data_folder, tokenizer):
+def test_an_epoch_repeats_each_corpus_as_configured(data_folder, tokenizer):
     corpora_read = corpora.find(options(data=data_folder), ["de-en"])
     once, dev = drawn(corpora_read, TrainConfig(), tokenizer)
     twice, _ = drawn(corpora_read, TrainConfig(repeats=(("multi30k", 2),)), tokenizer)
@@ -241,7 +241,7 @@ def test_a_pair_of_files_replaces_the_folder(tmp_path):
     assert [len(s.train.pairs) for s in corpora_read] == [2, 0] and [len(s.dev.pairs) for s in corpora_read] == [0, 2]
 
 
-def test_training_leaves_out_what_shares_a_side_with_held_out_files(tmp_path):
+def test_training_pairs_that_share_a_side_with_held_out_files_are_left_out(tmp_path):
     files = {
         "train.de": "eins\nzwei\ndrei",
         "train.en": "one\ntwo\nthree",
@@ -265,7 +265,7 @@ def test_training_leaves_out_what_shares_a_side_with_held_out_files(tmp_path):
     ]
 
 
-def test_a_source_that_a_model_wrote_is_tagged_and_serves_one_direction(data_folder, tokenizer, tmp_path):
+def test_synthetic_sources_are_tagged_and_used_in_one_direction(data_folder, tokenizer, tmp_path):
     (tmp_path / "made.de").write_text("ein Hund\nval de 1\ntrain de 3\n")
     (tmp_path / "real.en").write_text("A dog.\nUnheard.\nval en 0\n")
     directions = ["de-en", "en-de"]
@@ -283,6 +283,6 @@ def test_a_source_that_a_model_wrote_is_tagged_and_serves_one_direction(data_fol
     assert len(twice.source) == len(once.source) + 1
 
 
-def test_a_missing_corpus_is_named():
+def test_a_missing_corpus_raises_an_error_that_names_it():
     with pytest.raises(ValueError, match="no corpus for the direction de-en in the folder absent"):
         corpora.find(options(), ["de-en"])

@@ -38,7 +38,7 @@ def opened(run, tokenizer, update: int = 0, init=None, before: int = 0) -> Histo
     return History.of_run(run, tokenizer, update=update, init=init, before=before)
 
 
-def test_a_run_records_some_twenty_times():
+def test_a_run_makes_about_twenty_records():
     for last in (800, 5000, 40_000):
         updates = [update for update in range(last + 1) if is_due(update, last)]
         assert updates[:6] == [0, 1, 2, 4, 8, 16] and updates[-1] == last and 17 <= len(updates) <= 23
@@ -74,7 +74,7 @@ def test_a_record_holds_words_probabilities_and_products_of_states(run, tokenize
             np.testing.assert_allclose(file[f"products_{side.value}_0"][0, 1], words @ words.T, rtol=1e-4, atol=1e-4)
 
 
-def test_what_an_earlier_version_did_not_record_is_no_number(run, tokenizer, tiny_model):
+def test_values_that_an_earlier_version_did_not_record_are_nan(run, tokenizer, tiny_model):
     history = opened(run, tokenizer)
     history.record(tiny_model, 0)
     for name in [name for name in history.records[0] if name.startswith(("products", "log_probability"))]:
@@ -87,14 +87,14 @@ def test_what_an_earlier_version_did_not_record_is_no_number(run, tokenizer, tin
             assert np.isnan(file[name][0]).all() and np.isfinite(file[name][1]).all()
 
 
-def test_recording_leaves_the_model_as_it_was(run, tokenizer):
+def test_recording_does_not_change_the_model(run, tokenizer):
     model = build_tiny_model(tokenizer).train()
     before = [p.detach().clone() for p in model.parameters()]
     opened(run, tokenizer).record(model, 1)
     assert model.training and all((a == b).all() for a, b in zip(before, model.parameters()))
 
 
-def test_a_resumed_run_forgets_what_lies_beyond_its_state(run, tokenizer, tiny_model):
+def test_a_resumed_run_drops_records_after_its_saved_state(run, tokenizer, tiny_model):
     history = opened(run, tokenizer, before=100)
     for update in (0, 1, 2, 4):
         history.record(tiny_model, update)
@@ -102,7 +102,7 @@ def test_a_resumed_run_forgets_what_lies_beyond_its_state(run, tokenizer, tiny_m
     assert [int(record["updates"]) for record in resumed.records] == [100, 101, 102] and resumed.before == 100
 
 
-def test_a_warm_start_goes_on_counting(run, tokenizer, tiny_model, tmp_path):
+def test_a_warm_start_continues_the_history_of_its_checkpoint(run, tokenizer, tiny_model, tmp_path):
     history = opened(run, tokenizer)
     for update in (0, 1, 8):
         history.record(tiny_model, update)
@@ -116,11 +116,11 @@ def test_a_warm_start_goes_on_counting(run, tokenizer, tiny_model, tmp_path):
     assert second.continued and not history.continued and opened(later, tokenizer, update=4).continued
 
 
-def test_a_continued_run_records_five_times():
+def test_a_continued_run_makes_five_records():
     assert [update for update in range(1001) if is_due(update, 1000, is_continuation=True)] == [*range(200, 1001, 200)]
 
 
-def test_a_warm_start_with_other_sentences_has_a_history_of_its_own(run, tokenizer, tiny_model, tmp_path):
+def test_a_warm_start_with_other_probes_starts_a_new_history(run, tokenizer, tiny_model, tmp_path):
     history = opened(run, tokenizer)
     history.record(tiny_model, 0)
     history.record(tiny_model, 8)
@@ -142,7 +142,7 @@ def test_a_checkpoint_gets_the_digest_of_its_weights(run, tokenizer, tiny_model,
         assert json.loads(str(file["facts"]))["digest"] == "0123456789abcdef" and file["updates"].tolist() == [3]
 
 
-def test_no_probes_no_history(tmp_path, tokenizer):
+def test_a_run_without_probes_has_no_history(tmp_path, tokenizer):
     assert opened(tmp_path, tokenizer) is None
 
 
@@ -155,7 +155,7 @@ def test_no_probes_no_history(tmp_path, tokenizer):
         ([{**vars(PROBE), "direction": "de-xx"}], "de-xx"),
     ],
 )
-def test_probes_that_cannot_be_recorded_are_named(tmp_path, tokenizer, probes, message):
+def test_invalid_probes_are_named_in_the_error(tmp_path, tokenizer, probes, message):
     (tmp_path / "probes.json").write_text(json.dumps(probes))
     with pytest.raises(ValueError, match=message):
         read_probes(tmp_path / "probes.json", tokenizer)

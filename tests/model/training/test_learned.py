@@ -31,7 +31,7 @@ def folder(tmp_path_factory, tokenizer):
     return run_folder
 
 
-def test_maps_are_those_that_were_recorded_under_their_tokens(folder, tokenizer):
+def test_recorded_maps_are_read_back_with_their_tokens(folder, tokenizer):
     history = learned.read(folder)
     assert history.updates.tolist() == [100, 105, 109] and history.kinds == TRANSFORMER_KINDS
     for kind in history.kinds:
@@ -43,7 +43,7 @@ def test_maps_are_those_that_were_recorded_under_their_tokens(folder, tokenizer)
     assert history.loss.shape == (3, 2) and history.translations.shape == (3, 2)
 
 
-def test_a_head_has_settled_where_its_distance_stays_small(folder):
+def test_a_head_has_settled_once_its_distance_stays_small(folder):
     history = learned.read(folder)
     distances = history.distances(AttentionKind.CROSS, 1, 2)
     expected = [
@@ -58,7 +58,7 @@ def test_a_head_has_settled_where_its_distance_stays_small(folder):
     assert history.settled(AttentionKind.CROSS, 1, 2) == 1
 
 
-def test_the_curve_is_the_logs_and_damage_is_named(folder, tmp_path):
+def test_the_curve_is_read_from_the_log_and_damaged_files_are_named(folder, tmp_path):
     updates, losses = learned.curve(folder)
     assert updates.tolist() == [50, 100] and losses.tolist() == [3.0, 2.5]
     (tmp_path / NAME).write_bytes(b"PK")

@@ -57,7 +57,7 @@ def test_dropout_drops_its_rate_and_keeps_the_mean(rate):
     assert torch.equal(Dropout(0.0)(x), x)
 
 
-def test_dropout_passes_gradient_through_what_it_kept():
+def test_dropout_passes_gradients_through_the_remaining_values():
     x = torch.ones(1000, requires_grad=True)
     dropped = Dropout(0.25)(x)
     dropped.sum().backward()

@@ -50,7 +50,7 @@ def rows_of(*sentences: str) -> list[tuple[str, str, str]]:
     return [(sentence, german(sentence), french(sentence)) for sentence in sentences]
 
 
-def test_a_row_belongs_to_the_part_that_its_english_sentence_says_in_every_pair_of_languages(tmp_path):
+def test_the_english_sentence_determines_the_split_in_all_languages(tmp_path):
     test, dev, train = (english(wanted, 2) for wanted in ({0}, {1}, {50}))
     write_more(tmp_path, stories=rows_of(*test, *dev, *train))
     corpus = parts(tmp_path, ("de", "en"))["stories"]
@@ -80,7 +80,7 @@ def test_no_held_out_sentence_of_one_corpus_trains_in_another_on_any_side(tmp_pa
     assert parts(tmp_path, ("fr", "en"))["stories"]["train"] == {(french(free), free)}
 
 
-def test_the_older_splits_stay_and_what_they_train_on_is_no_test(tmp_path):
+def test_known_splits_stay_and_their_training_pairs_are_not_held_out(tmp_path):
     trained, tested = english({3}, 1), english({0}, 1)
     write_tatoeba(tmp_path / "tatoeba/deu-eng.zip", [f"{s}\t{german(s)}" for s in (*trained, *tested)])
     before = parts(tmp_path, ("de", "en"))["tatoeba"]
@@ -91,7 +91,7 @@ def test_the_older_splits_stay_and_what_they_train_on_is_no_test(tmp_path):
     assert "chats" not in parts(tmp_path, ("fr", "en"))  # although the other pair has no older corpus
 
 
-def test_talks_are_tested_on_but_never_trained_on(tmp_path):
+def test_talks_are_held_out_but_never_trained_on(tmp_path):
     every = english(range(100), 60)
     write_more(tmp_path, ted=rows_of(*every), stories=rows_of("We saw it all."))
     corpus = parts(tmp_path, ("de", "en"))["ted"]
@@ -100,7 +100,7 @@ def test_talks_are_tested_on_but_never_trained_on(tmp_path):
     assert {s.train.name: len(s.train.pairs) for s in clean} == {"stories": 1, "ted": 0}
 
 
-def test_of_dictionaries_the_words_are_learnt_that_one_meets(tmp_path):
+def test_only_familiar_words_of_dictionaries_are_trained_on(tmp_path):
     trained = english(range(10, 100), 30)
     write_more(tmp_path, stories=rows_of(*trained), lexicon=[("birds", "Vögel", ""), ("birds; there", "Vögel", "")])
     lines = (
@@ -128,7 +128,7 @@ def test_abbreviations_of_a_dictionary_are_written_out(tmp_path):
     assert corpus.train.pairs == (("jemandem etwas aufs Wort glauben", "to take somebody's word for something"),)
 
 
-def test_a_row_without_three_columns_is_named(tmp_path):
+def test_a_row_without_three_columns_is_refused(tmp_path):
     path = tmp_path / "x.tsv.gz"
     path.write_bytes(gzip.compress(b"A dog.\tEin Hund.\t\nA cat.\tEine Katze.\n"))
     with pytest.raises(ValueError, match="line 2: expected English, German and French, found 2"):
@@ -149,6 +149,6 @@ def test_a_row_without_three_columns_is_named(tmp_path):
         ("...", "So?", False),
     ],
 )
-def test_what_cannot_be_a_translation_is_seen(german_side, english_side, fits):
+def test_implausible_pairs_are_detected(german_side, english_side, fits):
     assert is_plausible((german_side, english_side), ("de", "en")) is fits
     assert is_plausible((english_side, german_side), ("en", "de")) is fits

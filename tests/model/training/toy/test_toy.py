@@ -90,7 +90,7 @@ AGAIN = [  # each takes a minute: some of them in make test-all, the rest in mak
 
 
 @pytest.mark.parametrize("switch", AGAIN)
-def test_what_was_measured_holds_where_it_is_measured_again(switch):
+def test_shipped_measurements_are_reproduced(switch):
     """At the last number of updates: whether a switch makes a reliable difference is what the shipped file says, unless
     what was measured lies at the edge of what is one."""
     at, shipped = max(measure.UPDATES), measure.read()
@@ -100,7 +100,7 @@ def test_what_was_measured_holds_where_it_is_measured_again(switch):
     assert measure.is_reliable(default, measured) == measure.is_reliable(default, shipped[switch][at])
 
 
-def test_every_switch_was_measured_over_five_seeds():
+def test_every_switch_was_measured_with_five_seeds():
     assert len(measure.SEEDS) >= 5 and measure.read().keys() == measure.SWITCHES.keys()
 
 
@@ -128,7 +128,7 @@ def test_each_switch_builds_what_it_says():
     assert run.tokenizer.decode_source(ids) == source and run.tokenizer.decode(run.tokenizer.encode(target)) == target
 
 
-def test_rates_are_what_was_chosen():
+def test_learning_rates_follow_the_settings():
     rates = {update: ToySettings(rate=0.3).learning_rate_at(update) for update in (1, 30, 120)}
     assert rates == pytest.approx({1: 0.3 * 3e-3 / 30, 30: 0.3 * 3e-3, 120: 0.3 * 3e-3 / 2})
     assert ToySettings(warmup=False).learning_rate_at(1) == ToySettings(warmup=False).learning_rate_at(99) == 3e-3
@@ -136,7 +136,7 @@ def test_rates_are_what_was_chosen():
     assert ToyRun(ORDER, ToySettings(**SMALL, optimizer="sgd", momentum=0.5)).optimizer.defaults["momentum"] == 0.5
 
 
-def test_a_count_added_to_every_dimension_is_taken_away_by_the_norm_that_reads_it():
+def test_layer_norm_removes_a_count_added_to_every_dimension():
     plain, counted, post = (
         trained(ORDER, 60, **how)
         for how in ({"positions": "none"}, {"positions": "count"}, {"positions": "count", "norm_first": False})
@@ -146,7 +146,7 @@ def test_a_count_added_to_every_dimension_is_taken_away_by_the_norm_that_reads_i
 
 
 @pytest.mark.parametrize("code", ["count", "normalised", "binary", "sine", "tutorial"])
-def test_a_code_to_try_is_the_schemes_own_and_decoding_sees_what_training_saw(code):
+def test_position_codes_equal_their_schemes_in_training_and_decoding(code):
     run = trained(ORDER, 30, positions=code)
     table = run.model.source_positions(0, 8).flatten(0, -2)
     scheme = SCHEMES[("count", "normalised", "binary", "sine", "tutorial").index(code)]
@@ -173,7 +173,7 @@ def test_a_normalised_count_is_divided_by_each_sources_own_length():
     assert [verdict.passed for verdict in judged] == [verdict.passed for verdict in expected]
 
 
-def test_the_first_loss_is_about_that_of_a_guess_and_the_first_turn_only_looks():
+def test_the_first_turn_takes_a_frame_with_the_loss_of_a_guess():
     run = ToyRun(SENTENCES, ToySettings(**SMALL))
     turn = run.turn()
     assert run.update == 0 and not turn.points and turn.frames[0].update == 0
@@ -186,14 +186,14 @@ def test_the_first_loss_is_about_that_of_a_guess_and_the_first_turn_only_looks()
 
 
 @pytest.mark.parametrize("start", ["xavier", "torch"])
-def test_with_an_output_matrix_of_its_own_every_start_is_about_a_guess(start):
+def test_with_a_separate_output_matrix_every_initial_loss_is_that_of_a_guess(start):
     run = ToyRun(SENTENCES, ToySettings(**SMALL, start=start, own_output=True))
     (frame,) = run.turn().frames
     assert abs(frame.loss - math.log(len(run.tokenizer))) < 1.0
     assert run.model.output_matrix is not run.model.target_matrix
 
 
-def test_a_run_depends_on_its_seed_alone_whatever_trains_beside_it():
+def test_a_run_depends_on_its_seed_only():
     options = {"dropout": 0.2, "label_smoothing": 0.1}
     alone = trained(SENTENCES, 12, **options)
     beside, other = ToyRun(SENTENCES, ToySettings(**SMALL, **options)), ToyRun(ORDER, ToySettings(**SMALL, seed=9))
@@ -225,7 +225,7 @@ def test_a_recipe_gives_the_same_weights_in_any_process(threads):
     assert done.stdout.split() == [run.opened().digest] and run.opened().recipe == run.recipe
 
 
-def test_a_copy_goes_on_as_the_run_does_and_leaves_it_alone():
+def test_a_copy_continues_like_the_run_without_changing_it():
     run = trained(SENTENCES, 6, dropout=0.2)
     copy = run.copy()
     copy.turn(updates=4)
@@ -234,7 +234,7 @@ def test_a_copy_goes_on_as_the_run_does_and_leaves_it_alone():
     assert run.opened().digest == copy.opened().digest and run.frames[-1].update == copy.frames[-1].update == 10
 
 
-def test_frames_hold_what_the_model_does_then():
+def test_frames_equal_the_models_outputs_and_maps():
     run = trained(SENTENCES, 10)
     frame, opened = run.frames[-1], run.opened()
     for number, (source, target) in enumerate(SENTENCES):
@@ -253,7 +253,7 @@ def test_frames_hold_what_the_model_does_then():
         opened.translate("ich trinke bier")
 
 
-def test_points_are_what_was_minimised_and_what_is_compared():
+def test_points_hold_the_minimised_and_the_comparable_loss():
     plain, padded, smoothed = (
         trained(SENTENCES, 1, **changes).points[0]
         for changes in ({}, {"count_padding": True}, {"label_smoothing": 0.2})
@@ -285,7 +285,7 @@ def test_frames_are_thinned_to_their_bound_and_keep_both_ends():
     assert 2 * frames.MAX_BYTES < 20e6 and sum(map(frames.is_due, range(1, 2001))) < 60
 
 
-def test_the_floor_is_the_entropy_of_the_targets_of_one_bag():
+def test_the_floor_is_the_entropy_of_targets_with_the_same_source_words():
     pairs = (("a b", "x"), ("b a", "y"), ("b a", "y"), ("c", "z w"))
     counts = Counter(("x", "y", "y"))
     entropy = -sum(n / 3 * math.log(n / 3) for n in counts.values())
@@ -307,13 +307,13 @@ def test_the_floor_is_the_entropy_of_the_targets_of_one_bag():
         ("x" * 9000, "9,000 characters"),
     ],
 )
-def test_a_typed_corpus_is_a_corpus_or_refused_with_the_line(text, words):
+def test_typed_corpora_are_parsed_or_refused_with_the_line(text, words):
     with pytest.raises(ValueError, match=words):
         corpora.read(text)
 
 
 @pytest.mark.parametrize("name", corpora.CORPORA)
-def test_our_own_corpora_are_within_their_own_bounds(name):
+def test_shipped_corpora_are_within_the_limits(name):
     assert len(corpora.read(corpora.CORPORA[name].text)) >= 6
 
 
@@ -331,12 +331,12 @@ def test_our_own_corpora_are_within_their_own_bounds(name):
         {"optimizer": "adamw"},
     ],
 )
-def test_what_cannot_be_chosen_is_refused(wrong):
+def test_invalid_settings_are_refused(wrong):
     with pytest.raises(ValueError):
         ToySettings(**wrong)
 
 
-def test_a_vocabulary_of_words_spells_what_it_was_given_and_no_symbol():
+def test_a_word_vocabulary_encodes_its_corpus_and_no_symbols():
     tokenizer = WordTokenizer(["a b </s>", "b c"])
     assert [str(piece) for piece in tokenizer.pieces] == ["<pad>", "<s>", "</s>", "▁a", "▁b", "▁</s>", "▁c"]
     assert tokenizer.encode_source(" a  </s> ", "target") == [3, 5, 2] and tokenizer.decode([1, 4, 5, 2]) == "b </s>"
