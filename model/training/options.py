@@ -106,7 +106,7 @@ def option(name: str) -> str:
     return "--" + flags.get(name, name).replace("_", "-")
 
 
-def given(args: argparse.Namespace, names: Iterable[str]) -> dict:
+def options_set(args: argparse.Namespace, names: Iterable[str]) -> dict:
     """Return those of the options that the command line sets."""
     return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
@@ -114,9 +114,9 @@ def given(args: argparse.Namespace, names: Iterable[str]) -> dict:
 def sizes(args: argparse.Namespace) -> dict:
     """Return the network's settings on the command line, by the fields of its config."""
     flags = {"norm_first": args.post_norm, "attention": args.no_attention}
-    return given(args, ("vocabulary_size", *MODEL)) | {name: False for name, is_given in flags.items() if is_given}
+    return options_set(args, ("vocabulary_size", *MODEL)) | {name: False for name, is_given in flags.items() if is_given}
 
 
 def changed(args: argparse.Namespace, source: Source) -> dict:
     """Return the settings on the command line that --resume may change."""
-    return given(args, (*ON_RESUME, *source.added)) | ({"repeats": tuple(args.repeat)} if args.repeat else {})
+    return options_set(args, (*ON_RESUME, *source.added)) | ({"repeats": tuple(args.repeat)} if args.repeat else {})

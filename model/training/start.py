@@ -64,7 +64,7 @@ def start_run(args: argparse.Namespace, splits: list[Splits], source: Source) ->
     that its network does not have or that contradicts its tokenizer or weights."""
     if (args.run / STATE).exists():
         raise ValueError(f"{args.run} already holds a run: continue it with --resume or name another folder")
-    settings = options.given(args, (*options.TRAIN, *source.added))
+    settings = options.options_set(args, (*options.TRAIN, *source.added))
     if "cooldown_updates" not in settings and "max_updates" in settings:
         cooldown = settings["max_updates"] // COOLDOWN_SHARE
         if cooldown < source.config.cooldown_updates:
@@ -101,7 +101,7 @@ def resume_run(args: argparse.Namespace, source: Source) -> None:
     whose = f"the run in {args.run}"
     _check_family(args, shape, whose)
     _check_same(options.sizes(args), shape, whose)
-    fixed = options.given(args, [name for name in options.TRAIN if name not in options.ON_RESUME])
+    fixed = options.options_set(args, [name for name in options.TRAIN if name not in options.ON_RESUME])
     if args.directions:
         fixed["directions"] = tuple(args.directions)
     if args.bf16:
