@@ -114,7 +114,8 @@ def options_set(args: argparse.Namespace, names: Iterable[str]) -> dict:
 def sizes(args: argparse.Namespace) -> dict:
     """Return the network's settings on the command line, by the fields of its config."""
     flags = {"norm_first": args.post_norm, "attention": args.no_attention}
-    return options_set(args, ("vocabulary_size", *MODEL)) | {name: False for name, is_given in flags.items() if is_given}
+    sizes = options_set(args, ("vocabulary_size", *MODEL))
+    return sizes | {name: False for name, is_given in flags.items() if is_given}
 
 
 def changed(args: argparse.Namespace, source: Source) -> dict:
