@@ -113,7 +113,7 @@ def test_a_warm_start_continues_the_history_of_its_checkpoint(run, tokenizer, ti
     second.record(tiny_model, 0)
     second.record(tiny_model, 4)
     assert [int(record["updates"]) for record in second.records] == [0, 1, 8, 12]
-    assert second.continued and not history.continued and opened(later, tokenizer, update=4).continued
+    assert second.is_continuation and not history.is_continuation and opened(later, tokenizer, update=4).is_continuation
 
 
 def test_a_continued_run_makes_five_records():
@@ -130,7 +130,7 @@ def test_a_warm_start_with_other_probes_starts_a_new_history(run, tokenizer, tin
     second = opened(later, tokenizer, init=run)
     assert not second.records and second.before == 8
     second.record(tiny_model, 0)
-    assert [int(record["updates"]) for record in second.records] == [8] and not second.continued
+    assert [int(record["updates"]) for record in second.records] == [8] and not second.is_continuation
 
 
 def test_a_checkpoint_gets_the_digest_of_its_weights(run, tokenizer, tiny_model, tmp_path):
