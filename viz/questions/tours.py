@@ -18,7 +18,7 @@ def page_stop(context: Context, address: Address | None, fields: Mapping) -> Ans
     """Return a stop of a tour with its measured claims. The fields are tour, stop (from 1), and direction ("" for the
     page's)."""
     direction = None if address is None else address.direction
-    return guide.answered(context.translators, all_tours(), fields, direction)
+    return guide.stop_payload(context.translators, all_tours(), fields, direction)
 
 
 @question(lane="model")
@@ -31,4 +31,4 @@ def page_task(context: Context, address: Address | None, fields: Mapping) -> Ans
 @question(lane="page")
 def page_offer(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the choices for a worksheet: tours with questions, directions, and kinds of questions."""
-    return guide.sheets(context.translators, all_tours())
+    return guide.worksheet_options(context.translators, all_tours())

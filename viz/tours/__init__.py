@@ -1,1 +1,1 @@
-"""Guided tours of the page: what they say is data in viz/tours/, and each claim is measured on the model at hand."""
+"""Guided tours: JSON files with texts and claims, and the code that measures each claim on the served model."""

@@ -1,5 +1,8 @@
-"""What a stop of a tour, or a worksheet, may ask: functions of a StopScene, by name. Answers are computed from its
-trace and its model, so that any sentence can be asked about; what cannot be says so."""
+"""The questions that a stop of a tour or a worksheet can ask a learner: functions StopScene -> Task, by name.
+
+Choices and answers are computed from the trace and its model, so any sentence can be asked about. A Refusal says why a
+sentence cannot.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
 from attention_atlas.viz.maps.labels import KIND_TITLES, display, word_label
 from attention_atlas.viz.tours.measures import share
-from attention_atlas.viz.tours.scene import StopScene, points, text_of
+from attention_atlas.viz.tours.scene import StopScene, clearest_head, text_of
 from attention_atlas.viz.tours.tour import Pair
 from attention_atlas.viz.wire.question import format_percent
 from attention_atlas.viz.words import say
 
-LEAST = 0.001  # of a share that is written out
-MOST = 30  # words to choose from
-CHOICES = 4  # of pieces
-ALIKE = 0.005  # values of shares nearer than this are both right
-NEAR = 0.01  # nats: losses nearer than this are both right
-BACK = (AttentionKind.CROSS, AttentionKind.ALIGNMENT)  # attention to what was read: a Transformer's, a recurrent one's
+LEAST = 0.001  # smallest share that is written out
+MOST = 30  # largest number of choices
+CHOICES = 4  # pieces to choose from
+ALIKE = 0.005  # shares that differ by less are both right
+NEAR = 0.01  # losses, in nats, that differ by less are both right
+BACK = (AttentionKind.CROSS, AttentionKind.ALIGNMENT)  # attention to the source, of either kind of network
 SAME, TURNED, OTHER = say("It stays the same"), say("The same words in another order"), say("Other words")
 ARTICLES = {*["der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines"]}
 MARKS = ".,;:!?"
@@ -39,14 +42,19 @@ MARKS = ".,;:!?"
 
 @dataclass(frozen=True)
 class Task:
-    """right: which of the choices are. told: the answer in words. picture: what a sheet of paper shows empty, to be
-    filled in, and the key filled (bars() or grid()). view: the fields of a link to where the page shows it. hides: the
-    translation would give it away."""
+    """A question with its choices and its answer.
+
+    right    indices of the right choices
+    answer   the answer in words
+    picture  bars() or grid(): a worksheet shows it empty, its key filled
+    view     the fields of a link to where the page shows the answer
+    hides    whether the translation must be hidden, since it shows the answer
+    """
 
     prompt: Words
     choices: Sequence[Words | str]
     right: Sequence[int]
-    told: Words
+    answer: Words
     picture: dict | None = None
     view: Mapping[str, str] = field(default_factory=dict)
     hides: bool = False
@@ -54,19 +62,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Ask:
-    """title: in a menu. find: a Refusal, in words, of what cannot be asked of this sentence or this model."""
+    """A question: its title in the menu, and the function that makes the Task or raises a Refusal."""
 
     title: Words
-    find: Callable[..., Task]
+    make_task: Callable[..., Task]
 
 
 def bars(labels: Sequence[Words | str], values: Sequence[float], unit: str = "share") -> dict:
-    """A bar for each label. unit: share, of 1, or nats."""
+    """Return a picture with a bar for each label. unit: "share" (of 1) or "nats"."""
     return {"type": "bars", "labels": list(labels), "values": [round(float(v), 4) for v in values], "unit": unit}
 
 
 def grid(rows: Sequence[str], columns: Sequence[str], values: np.ndarray) -> dict | None:
-    """Squares, shaded from 0 to 1; None for more than anybody would shade."""
+    """Return a picture of squares shaded from 0 to 1; None if it has too many to shade by hand."""
     return (
         {"type": "grid", "rows": list(rows), "columns": list(columns), "values": np.round(values, 3).tolist()}
         if len(rows) <= MOST
@@ -75,30 +83,34 @@ def grid(rows: Sequence[str], columns: Sequence[str], values: np.ndarray) -> dic
 
 
 def largest(values: np.ndarray, margin: float = ALIKE) -> tuple[int, ...]:
-    """Where the largest value stands, and those that cannot be told from it."""
+    """Return the indices of the largest value and of all within the margin of it."""
     return tuple(int(i) for i in np.flatnonzero(values >= values.max() - margin))
 
 
 def content_words(tokens: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
-    """The words of a side as they are read, without symbols and punctuation, and their positions. A Refusal for fewer
-    than two, or for more than anybody would choose from."""
-    found = [
+    """Return the words of a side without symbols and punctuation, each with its positions.
+
+    A Refusal for fewer than two words or more than MOST.
+    """
+    words = [
         (word_label([tokens[i] for i in group]), group)
         for group in word_groups(tokens)
         if not any(is_symbol(tokens[i]) for i in group) and not all(is_punctuation(tokens[i]) for i in group)
     ]
-    if not 2 <= len(found) <= MOST:
+    if not 2 <= len(words) <= MOST:
         raise Refusal(
             "This cannot be asked here: there are {n} words to choose from, and it takes 2 to {limit}.",
-            n=len(found),
+            n=len(words),
             limit=MOST,
         )
-    return found
+    return words
 
 
-def about(scene: StopScene) -> StopScene:
-    """The scene with a word of the translation to ask about: the one that it names, else the longest. A Refusal for one
-    that was not written."""
+def with_word(scene: StopScene) -> StopScene:
+    """Return the scene with a word of the translation to ask about: the named one, or the longest.
+
+    A Refusal if the named word was not written.
+    """
     if scene.pair is None:
         word = max((word for word, _ in content_words(scene.trace.target_tokens)), key=len)
         scene = replace(scene, pair=Pair("", (word,)))
@@ -111,51 +123,54 @@ def about(scene: StopScene) -> StopScene:
     return scene
 
 
-def reader(scene: StopScene) -> tuple[StopScene, list[str], np.ndarray]:
-    """The scene with the head of attention to the source that it names, else with the one that reads one word most when
-    the word asked about is due; the words of the source, and what the head gives to each. A Refusal without any."""
+def with_head(scene: StopScene) -> tuple[StopScene, list[str], np.ndarray]:
+    """Return the scene with a head that reads the source, the source words, and the head's weight on each.
+
+    The head is the named one, or the one with the largest weight on a word in the step that writes the scene's word. A
+    Refusal if the network has no such attention.
+    """
     kind = next((kind for kind in BACK if kind in scene.trace.kinds), None)
     if kind is None:
         raise Refusal("This cannot be asked here: this network has no attention to the sentence that it reads.")
-    scene, words = about(scene), content_words(scene.trace.source_tokens)
+    scene, words = with_word(scene), content_words(scene.trace.source_tokens)
     rows = scene.trace.maps(kind).weights[:, :, scene.target[0]]  # [layers, heads, key]
-    given = np.stack([rows[..., list(group)].sum(-1) for _, group in words], -1)  # [layers, heads, word]
+    weights = np.stack([rows[..., list(group)].sum(-1) for _, group in words], -1)  # [layers, heads, word]
     if scene.head is None or scene.head[0] is not kind:
-        layer, head, _ = np.unravel_index(int(given.argmax()), given.shape)
+        layer, head, _ = np.unravel_index(int(weights.argmax()), weights.shape)
         scene = replace(scene, head=(kind, int(layer), int(head)))
     _, layer, head = scene.head
-    return scene, [word for word, _ in words], given[layer, head]
+    return scene, [word for word, _ in words], weights[layer, head]
 
 
-def part(value: float) -> str:
-    """A share as a learner reads it."""
+def format_share(value: float) -> str:
+    """Format a share for a learner."""
     return share(value) if value >= LEAST else "<0.1%"
 
 
 def two_largest(names: Sequence[str], shares: np.ndarray) -> dict[str, str]:
-    """The values of an answer's placeholders: the names of the two largest shares, and these shares."""
+    """Return the placeholders first, most, second and less: the two largest shares and their names."""
     first, second, *_ = np.argsort(-shares, kind="stable")
     return {
         "first": names[first],
-        "most": part(float(shares[first])),
+        "most": format_share(float(shares[first])),
         "second": names[second],
-        "less": part(float(shares[second])),
+        "less": format_share(float(shares[second])),
     }
 
 
-def seen(scene: StopScene, tab: str = "explorer", **fields: str) -> dict[str, str]:
-    """A link to the scene."""
+def view_link(scene: StopScene, tab: str = "explorer", **fields: str) -> dict[str, str]:
+    """Return the fields of a link to the scene in a tab."""
     if scene.head is None and AttentionKind.CROSS in scene.trace.kinds:
-        scene = replace(scene, head=points(scene))
+        scene = replace(scene, head=clearest_head(scene))
     return {**scene.link(), "tab": tab, **fields}
 
 
-# About a translation as it stands: its maps, its probabilities, its pieces.
+# Questions about a translation: its maps, probabilities and pieces.
 
 
 def read_most(scene: StopScene) -> Task:
-    """Which word of the source a head reads most."""
-    scene, words, given = reader(scene)
+    """Ask which source word a head reads most."""
+    scene, words, weights = with_head(scene)
     _, layer, head = scene.head
     prompt = say(
         "“{word}” is about to be written. Which word of the sentence does head {head} of layer {layer} read most?",
@@ -163,39 +178,39 @@ def read_most(scene: StopScene) -> Task:
         head=head + 1,
         layer=layer + 1,
     )
-    told = say(
+    answer = say(
         "It gives “{first}” {most} of what it reads, and “{second}” {less}.",
-        **two_largest(words, given),
+        **two_largest(words, weights),
     )
-    return Task(prompt, words, largest(given), told, bars(words, given), seen(scene))
+    return Task(prompt, words, largest(weights), answer, bars(words, weights), view_link(scene))
 
 
 def next_piece(scene: StopScene) -> Task:
-    """Which piece was found most probable: where the word asked about begins, else where it was hardest to tell."""
+    """Ask for the most probable next piece: where the scene's word begins, or where the entropy is largest."""
     trace = scene.trace
     starts = scene.target[:1] or [group[0] for _, group in content_words(trace.target_tokens)]
     step = max(starts, key=lambda step: float(trace.entropy[step]))
-    found = [(_piece(token), float(p)) for token, p in zip(trace.top_tokens[step], trace.top_probabilities[step])]
-    found = sorted({text: p for text, p in reversed(found[:CHOICES])}.items(), key=lambda one: one[0].casefold())
-    if len(found) < 2:
+    pieces = [(_piece(token), float(p)) for token, p in zip(trace.top_tokens[step], trace.top_probabilities[step])]
+    pieces = sorted({text: p for text, p in reversed(pieces[:CHOICES])}.items(), key=lambda item: item[0].casefold())
+    if len(pieces) < 2:
         raise Refusal("This cannot be asked here: no other piece was considered.")
-    texts, values = [text for text, _ in found], np.array([p for _, p in found])
+    texts, values = [text for text, _ in pieces], np.array([p for _, p in pieces])
     before = "".join(trace.decoder_inputs[1 : step + 1]).replace(SPACE, " ").strip()
     prompt = (
         say("So far the model has written “{before}”. Which piece does it find most probable next?", before=before)
         if before
         else say("The model has written nothing yet. Which piece does it find most probable?")
     )
-    told = say(
+    answer = say(
         "“{first}” has {most}, “{second}” {less}.",
         **two_largest(texts, values),
     )
-    view = {**seen(scene, "stepper"), "step": str(step + 1)}
-    return Task(prompt, texts, largest(values), told, bars(texts, values), view, hides=True)
+    view = {**view_link(scene, "stepper"), "step": str(step + 1)}
+    return Task(prompt, texts, largest(values), answer, bars(texts, values), view, hides=True)
 
 
 def _piece(token: str) -> str:
-    """A piece on its own: one that goes on with a word says so."""
+    """Return the text of a piece; one that continues a word begins with an ellipsis."""
     text = display(token)
     if is_symbol(token) or is_punctuation(token):
         return text.removeprefix(SPACE)
@@ -203,38 +218,38 @@ def _piece(token: str) -> str:
 
 
 def least_sure(scene: StopScene) -> Task:
-    """Of which word of its translation the model was least sure."""
+    """Ask for the least probable word of the translation."""
     words = content_words(scene.trace.target_tokens)
     texts = [word for word, _ in words]
     values = np.exp([float(scene.trace.log_probability[list(group)].sum()) for _, group in words])
     least, most = int(values.argmin()), int(values.argmax())
-    told = say(
+    answer = say(
         "“{word}” had a probability of {least}; its surest word, “{other}”, one of {most}.",
         word=texts[least],
-        least=part(float(values[least])),
+        least=format_share(float(values[least])),
         other=texts[most],
-        most=part(float(values[most])),
+        most=format_share(float(values[most])),
     )
     prompt = say("Of which word of its translation was the model least sure?")
     step = str(words[least][1][0] + 1)
-    view = {**seen(scene), "query": step, "step": step, "alone": "1"}
-    return Task(prompt, texts, largest(-values), told, bars(texts, values), view)
+    view = {**view_link(scene), "query": step, "step": step, "alone": "1"}
+    return Task(prompt, texts, largest(-values), answer, bars(texts, values), view)
 
 
 def pieces(scene: StopScene) -> Task:
-    """Into how many pieces a word of the source is cut: the one that the scene names, else the one of most pieces."""
+    """Ask for the number of pieces of a source word: the named one, or the one with most pieces."""
     words = content_words(scene.trace.source_tokens)
     named = [(word, group) for word, group in words if set(group) & set(scene.source)]
-    word, group = named[0] if named else max(words, key=lambda one: len(one[1]))
+    word, group = named[0] if named else max(words, key=lambda item: len(item[1]))
     tokens = [text for i in group if (text := text_of(scene.trace.source_tokens, (i,)))]
     choices = [str(n + 1) for n in range(max(4, len(tokens) + 1))]
-    told = say("Its pieces: {pieces}", pieces=" + ".join(tokens))
+    answer = say("Its pieces: {pieces}", pieces=" + ".join(tokens))
     prompt = say("Into how many pieces does the model cut “{word}”?", word=word)
-    return Task(prompt, choices, (len(tokens) - 1,), told, view=seen(scene))
+    return Task(prompt, choices, (len(tokens) - 1,), answer, view=view_link(scene))
 
 
 def steps(scene: StopScene) -> Task:
-    """How many pieces were written."""
+    """Ask for the number of pieces of the translation."""
     trace = scene.trace
     if not trace.finished:
         raise Refusal("This cannot be asked here: the translation was cut short.")
@@ -244,21 +259,21 @@ def steps(scene: StopScene) -> Task:
         n,
         {len(content_words(trace.target_tokens)), n + 2, 2 * n},
         say("Its pieces: {pieces}", pieces=" + ".join(map(_piece, trace.target_tokens))),
-        seen(scene, "stepper"),
+        view_link(scene, "stepper"),
     )
 
 
 def may_read(scene: StopScene) -> Task:
-    """How many pieces the decoder's self-attention may read in one row."""
+    """Ask how many pieces a row of the decoder's self-attention may read."""
     if AttentionKind.DECODER_SELF not in scene.trace.kinds:
         raise Refusal("This cannot be asked here: this network’s decoder has no attention to what it wrote.")
-    scene = about(scene)
+    scene = with_word(scene)
     size, row = len(scene.trace.decoder_inputs), scene.target[0]
     masked = scene.translator.config.look_ahead_mask
     allowed = np.tril(np.ones((size, size))) if masked else np.ones((size, size))
     n = int(allowed[row].sum())
     names = [display(token).removeprefix(SPACE) for token in scene.trace.decoder_inputs]
-    told = (
+    answer = (
         say("The begin sign and what is already written. What comes later does not exist yet.")
         if masked
         else say("All of them: this network was trained without the look-ahead mask.")
@@ -268,65 +283,65 @@ def may_read(scene: StopScene) -> Task:
         word=scene.written,
         all=size,
     )
-    view = {**seen(scene), "kind": AttentionKind.DECODER_SELF.value, "layer": "1", "head": "1"}
+    view = {**view_link(scene), "kind": AttentionKind.DECODER_SELF.value, "layer": "1", "head": "1"}
     view.pop("key", None)
-    return _number(prompt, n, {1, n + 1, size, 2}, told, view, grid(names, names, allowed))
+    return _number(prompt, n, {1, n + 1, size, 2}, answer, view, grid(names, names, allowed))
 
 
 def maps(scene: StopScene) -> Task:
-    """How many maps there are of a sentence."""
+    """Ask for the number of attention maps of one sentence."""
     kinds = scene.trace.kinds
     if not kinds:
         raise Refusal("This cannot be asked here: this network has no attention.")
     shapes = [scene.trace.maps(kind).weights.shape[:2] for kind in kinds]
     total = sum(layers * heads for layers, heads in shapes)
     counted = [f"{layers} × {heads}" for layers, heads in shapes]
-    told = join([join([KIND_TITLES[kind], text], " ") for kind, text in zip(kinds, counted)], ", ")
+    answer = join([join([KIND_TITLES[kind], text], " ") for kind, text in zip(kinds, counted)], ", ")
     prompt = say("In how many maps of attention does this model look at one sentence?")
-    return _number(prompt, total, {shapes[0][1], shapes[0][0] * shapes[0][1], 2 * total}, told, seen(scene))
+    return _number(prompt, total, {shapes[0][1], shapes[0][0] * shapes[0][1], 2 * total}, answer, view_link(scene))
 
 
-def _number(prompt: Words, n: int, others: set[int], told: Words, view: dict, picture: dict | None = None) -> Task:
-    """A choice of numbers, `n` the right one."""
-    choices = sorted({n, *(other for other in others if other > 0)})
-    return Task(prompt, [str(one) for one in choices], (choices.index(n),), told, picture, view)
+def _number(prompt: Words, n: int, wrong: set[int], answer: Words, view: dict, picture: dict | None = None) -> Task:
+    """Return a task with numbers to choose from. n: the right one."""
+    choices = sorted({n, *(number for number in wrong if number > 0)})
+    return Task(prompt, [str(number) for number in choices], (choices.index(n),), answer, picture, view)
 
 
-# Answered by trying: something is changed, and the model runs again.
+# Questions whose answer takes another run of the model.
 
 
 def costs_most(scene: StopScene) -> Task:
-    """Which word of the source, hidden from every head, takes most from the word asked about."""
-    scene = about(scene)
+    """Ask which source word, if hidden from every head, lowers the probability of the scene's word most."""
+    scene = with_word(scene)
     case = scene.case
-    found = occlusion.measure_losses(case)
-    shown = content_words(scene.trace.source_tokens)
-    at = [case.columns.source.index(group) for _, group in shown]
-    words, lost = [word for word, _ in shown], found.of_metric[at]
-    worst = int(lost.argmax())
-    if lost[worst] <= NEAR:
+    effects = occlusion.measure_losses(case)
+    groups = content_words(scene.trace.source_tokens)
+    at = [case.columns.source.index(group) for _, group in groups]
+    words, losses = [word for word, _ in groups], effects.of_metric[at]
+    worst = int(losses.argmax())
+    if losses[worst] <= NEAR:
         raise Refusal(
             "This cannot be asked here: “{word}” stays as probable whichever word is hidden.", word=scene.written
         )
-    told = say(
+    answer = say(
         "Without “{hidden}”, “{word}” begins with a probability of {after} and not of {before}.",
         hidden=words[worst],
         word=scene.written,
-        before=format_percent(found.metric),
-        after=format_percent(found.metric - float(lost[worst])),
+        before=format_percent(effects.metric),
+        after=format_percent(effects.metric - float(losses[worst])),
     )
     prompt = say(
         "One word of the sentence is hidden from every head. Hiding which one makes “{word}” least probable?",
         word=scene.written,
     )
-    picture = bars(words, np.maximum(lost, 0), "nats")
-    return Task(prompt, words, largest(lost, NEAR), told, picture, seen(scene, "why", panel="why-tokens"))
+    picture = bars(words, np.maximum(losses, 0), "nats")
+    return Task(prompt, words, largest(losses, NEAR), answer, picture, view_link(scene, "why", panel="why-tokens"))
 
 
 def head_off(scene: StopScene) -> Task:
-    """What becomes of the translation without the head that reads most."""
+    """Ask for the effect of switching off a head on the translation."""
     check_transformer(scene.translator.model)
-    scene, words, given = reader(scene)
+    scene, words, weights = with_head(scene)
     _, layer, head = scene.head
     changed = _again(scene, Interventions(heads_off=frozenset({scene.head})))
     prompt = say(
@@ -334,36 +349,35 @@ def head_off(scene: StopScene) -> Task:
         "What becomes of the translation?",
         head=head + 1,
         layer=layer + 1,
-        source=words[int(given.argmax())],
+        source=words[int(weights.argmax())],
         word=scene.written,
     )
-    return _outcome(scene, changed, prompt, seen(scene))
+    return _outcome(scene, changed, prompt, view_link(scene))
 
 
 def unordered(scene: StopScene) -> Task:
-    """What becomes of the translation where nobody says which position a word has."""
+    """Ask for the effect of removing the positions on the translation."""
     check_transformer(scene.translator.model)
     changed = _again(scene, positions_off())
     prompt = say("The model is no longer told at which position a word stands. What becomes of the translation?")
-    return _outcome(scene, changed, prompt, seen(scene, "positions", panel="break"))
+    return _outcome(scene, changed, prompt, view_link(scene, "positions", panel="break"))
 
 
 def reordered(scene: StopScene) -> Task:
-    """What becomes of the translation of the same words in another order: the one that the scene names, else with two
-    nouns exchanged."""
+    """Ask for the effect of another word order: the named one, or two nouns exchanged."""
     trace = scene.trace
     if not scene.other and parse_direction(trace.direction)[0] != "de":
         raise Refusal("This cannot be asked here: its words have no other order that could be written down.")
-    other = scene.other or exchanged(trace.source_text)
+    other = scene.other or exchange_nouns(trace.source_text)
     changed = scene.translator.translate(other, trace.direction, interventions=trace.interventions)
     prompt = say("The words change places: “{other}”. What becomes of the translation?", other=other.rstrip(MARKS))
-    return _outcome(scene, changed, prompt, {**seen(scene), "text": other})
+    return _outcome(scene, changed, prompt, {**view_link(scene), "text": other})
 
 
-def exchanged(text: str) -> str:
-    """A German sentence with its first two nouns, and what stands between each and its article, in each other's place.
+def exchange_nouns(text: str) -> str:
+    """Return a German sentence with its first two noun phrases exchanged, each from its article to its noun.
 
-    Nouns are known by their capital letters. A Refusal where there are not two with articles.
+    Nouns are recognised by their capital letters. A Refusal without two nouns with articles.
     """
     words = text.split()
     spans, start = [], None
@@ -392,18 +406,19 @@ def _again(scene: StopScene, changes: Interventions) -> TranslationTrace:
 
 
 def _outcome(scene: StopScene, changed: TranslationTrace, prompt: Words, view: Mapping[str, str]) -> Task:
-    before, after = (_plain(one.translation) for one in (scene.trace, changed))
+    """Return a task about how a translation changes: not at all, in its order, or in its words."""
+    before, after = (_plain(trace.translation) for trace in (scene.trace, changed))
     right = 0 if before == after else 1 if sorted(before) == sorted(after) else 2
-    told = say(
+    answer = say(
         "“{before}” becomes “{after}”.",
         before=scene.trace.translation,
         after=changed.translation if len(changed.translation) <= 160 else changed.translation[:159] + "…",
     )
-    return Task(prompt, (SAME, TURNED, OTHER), (right,), told if right else say("Nothing changes."), view=view)
+    return Task(prompt, (SAME, TURNED, OTHER), (right,), answer if right else say("Nothing changes."), view=view)
 
 
 def _plain(text: str) -> list[str]:
-    """Its words, without capitals and punctuation."""
+    """Return the words of a text in lower case without punctuation."""
     return "".join(" " if is_punctuation(c) else c for c in text.casefold()).split()
 
 
@@ -422,9 +437,9 @@ ASKS: Mapping[str, Ask] = {
 }
 
 
-def asked(scene: StopScene, name: str) -> dict:
-    """A question as the page gets it: a Task's fields, or why it cannot be asked."""
+def task_payload(scene: StopScene, name: str) -> dict:
+    """Return the fields of a Task for the page, or {missing}: why it cannot be asked."""
     try:
-        return asdict(ASKS[name].find(scene))
+        return asdict(ASKS[name].make_task(scene))
     except ValueError as error:
         return {"missing": language.error_message(error)}

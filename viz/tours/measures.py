@@ -1,4 +1,4 @@
-"""What a tour's claims are measured by: functions of a StopScene and of what the claim gives, by name."""
+"""The measures of a tour's claims: functions of a StopScene and of the claim's arguments, by name."""
 
 from __future__ import annotations
 
@@ -27,32 +27,36 @@ from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.training import learned
 from attention_atlas.model.training.history import NAME
 from attention_atlas.viz.panels.formulas import model_table
-from attention_atlas.viz.tours.scene import Head, StopScene, shown
+from attention_atlas.viz.tours.scene import Head, StopScene, display_text
 from attention_atlas.viz.wire.blocks import compact
 from attention_atlas.viz.wire.heads import format_effect
 from attention_atlas.viz.wire.question import format_percent
 from attention_atlas.viz.words import Words, join, say
 
-MOST = 0.5  # of a row
-ROWS = 64  # positions
+MOST = 0.5  # share of a row above which best_head() counts a head
+ROWS = 64  # positions that rotation() compares
 CHECKS = {check.measure.__name__: check for check in verify.CHECKS}
 
 
 class Unit(str, Enum):
-    """How a number is written: see WRITTEN."""
+    """The unit of a number, which determines its format (WRITTEN)."""
 
-    SHARE = "share"  # of 1: in percent
-    POINTS = "points"  # a difference of shares: its percentage points, without a sign for them
+    SHARE = "share"  # of 1, written in percent
+    POINTS = "points"  # a difference of shares in percentage points
     COUNT = "count"
-    ERROR = "error"  # a difference that should be none
+    ERROR = "error"  # a difference that should be 0
     NATS = "nats"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """value: None where there is nothing to measure, such as a word that was not written: the claim is then not
-    fulfilled. also: what a claim's text may name besides {value}. row: the decoder's row whose number it is, which the
-    stop's view then pins; None: the one that is about to write the pair's translation."""
+    """A measured value.
+
+    value  None if it cannot be measured, for example if a word was not written; the claim is then not fulfilled
+    also   further fields of the claim's text
+    row    the decoder row that the value is about, which the stop's view pins; None for the one that writes the pair's
+           translation
+    """
 
     value: float | None
     unit: Unit = Unit.SHARE
@@ -64,7 +68,7 @@ NOTHING = Measured(None)
 
 
 def share(value: float) -> str:
-    """In percent, with the digits that still say something; nothing but the whole is 100 %, nothing but nothing 0 %."""
+    """Format a share in percent with its significant digits. Only 1 is written as 100% and only 0 as 0%."""
     if value <= 0:
         return "0%"
     if value < 0.001:
@@ -73,11 +77,11 @@ def share(value: float) -> str:
 
 
 def tenths(value: float) -> str:
-    """In percent, with one digit after the point: for numbers whose difference or ratio stands beside them."""
+    """Format a share in percent with one decimal, for shares whose difference or ratio is also given."""
     return f"{value:.1%}" if value >= 0.001 else share(value)
 
 
-WRITTEN: Mapping[Unit, Callable[[float], str]] = {  # as the page writes it, in every language alike
+WRITTEN: Mapping[Unit, Callable[[float], str]] = {  # the same in every language
     Unit.SHARE: share,
     Unit.POINTS: lambda value: f"{100 * value:.1f}".removesuffix(".0"),
     Unit.COUNT: "{:.0f}".format,
@@ -88,9 +92,9 @@ MEASURES: dict[str, Callable[..., Measured]] = {}
 
 
 def measure(*needs: str) -> Callable[[Callable[..., Measured]], Callable[..., Measured]]:
-    """Enter a function in MEASURES by its name. needs: fields of the scene; where one is empty, nothing is measured."""
+    """Register a function in MEASURES by its name. needs: fields of the scene without which the result is NOTHING."""
 
-    def enter(find: Callable[..., Measured]) -> Callable[..., Measured]:
+    def register(find: Callable[..., Measured]) -> Callable[..., Measured]:
         @wraps(find)
         def measured(scene: StopScene, **given: object) -> Measured:
             return find(scene, **given) if all(getattr(scene, name) for name in needs) else NOTHING
@@ -98,27 +102,27 @@ def measure(*needs: str) -> Callable[[Callable[..., Measured]], Callable[..., Me
         MEASURES[find.__name__] = measured
         return measured
 
-    return enter
+    return register
 
 
-# Of a translation as it stands: its attention maps and probabilities.
+# Measures of a translation: its attention maps and probabilities.
 
 
 @measure("target")
 def probability(scene: StopScene) -> Measured:
-    """Of the pair's translation, all its pieces."""
+    """Measure the probability of all pieces of the pair's translation."""
     return Measured(float(np.exp(scene.trace.log_probability[list(scene.target)].sum())))
 
 
 @measure("source", "target")
 def weight(scene: StopScene) -> Measured:
-    """What the head gives to the pair's source word when its translation is about to be written."""
+    """Measure the head's weight on the pair's source word in the step that writes its translation."""
     return Measured(float(scene.weights[scene.target[0], list(scene.source)].sum()))
 
 
 @measure("source", "target")
 def read_back(scene: StopScene) -> Measured:
-    """What the head gives to the pair's source word in the row that reads the translation's last piece."""
+    """Measure the head's weight on the pair's source word in the row that reads the translation's last piece."""
     row = scene.target[-1] + 1
     if row >= len(scene.trace.target_ids):
         return NOTHING
@@ -127,54 +131,53 @@ def read_back(scene: StopScene) -> Measured:
 
 @measure("source", "target")
 def best_head(scene: StopScene) -> Measured:
-    """The largest weight that any cross-attention head gives to the pair's source word when its translation is about to
-    be written."""
-    given = scene.given
-    return Measured(float(given.max()), also={"count": int((given > MOST).sum()), "of": given.size})
+    """Measure the largest weight of a cross-attention head on the pair's source word, and count those above MOST."""
+    weights = scene.source_weights
+    return Measured(float(weights.max()), also={"count": int((weights > MOST).sum()), "of": weights.size})
 
 
 @measure()
 def statistic(scene: StopScene, name: str) -> Measured:
-    """One of the survey's statistics of the head, in this sentence."""
+    """Measure one of the survey's statistics of the head in this sentence."""
     kind = scene.head[0]
     maps = scene.trace.maps(kind)
-    found = cells.measure(kind, scene.weights, maps.query_tokens, maps.key_tokens)
-    if name not in found:
+    statistics = cells.measure(kind, scene.weights, maps.query_tokens, maps.key_tokens)
+    if name not in statistics:
         return NOTHING
-    return Measured(float(found[name].values), also={"chance": share(found[name].chance)})
+    return Measured(float(statistics[name].values), also={"chance": share(statistics[name].chance)})
 
 
 @measure()
 def sharpest(scene: StopScene) -> Measured:
-    """The mean largest weight of a row, of the cross-attention head with most of it; and of the one with least."""
+    """Measure the mean largest weight of a row, for the sharpest cross-attention head and for the least sharp."""
     confidence = scene.trace.maps(AttentionKind.CROSS).weights.max(-1).mean(-1)
     return Measured(float(confidence.max()), also={"least": share(float(confidence.min())), "of": confidence.size})
 
 
 @measure()
 def mean_probability(scene: StopScene) -> Measured:
-    """The geometric mean of what the written tokens were given."""
-    found = float(np.exp(np.mean(scene.trace.log_probability)))
-    return Measured(found if scene.trace.finished else None, also={"steps": len(scene.trace.target_ids)})
+    """Measure the geometric mean of the probabilities of the written tokens."""
+    mean = float(np.exp(np.mean(scene.trace.log_probability)))
+    return Measured(mean if scene.trace.finished else None, also={"steps": len(scene.trace.target_ids)})
 
 
 @measure()
 def trained(scene: StopScene) -> Measured:
-    """The same, and what was recorded of the model's training."""
-    found = mean_probability(scene)
-    return replace(found, also={**found.also, "records": _records(scene.translator.folder)})
+    """Measure mean_probability(), and add what was recorded of the training."""
+    mean = mean_probability(scene)
+    return replace(mean, also={**mean.also, "records": _records(scene.translator.folder)})
 
 
 def _records(folder: Path | None) -> Words:
-    """From which update on sentences were looked at while a checkpoint was trained, and how their loss went."""
+    """Return in words from which update on a training was recorded, and how the loss changed."""
     if folder is None or not (folder / NAME).is_file():
         return say("How this model learned was not recorded.")
-    found = learned.read(folder)
-    (first, last), (before, after) = (found.updates[[0, -1]].tolist(), found.loss.mean(1)[[0, -1]])
+    history = learned.read(folder)
+    (first, last), (before, after) = (history.updates[[0, -1]].tolist(), history.loss.mean(1)[[0, -1]])
     replayed = say(
         "The panel replays what became of {n} sentences from update {first}, where their mean loss was "
         "{before} nats a token, to update {last}, where it was {after}.",
-        n=len(found.probes),
+        n=len(history.probes),
         first=first,
         last=last,
         before=f"{before:.2f}",
@@ -186,33 +189,33 @@ def _records(folder: Path | None) -> Words:
 
 @measure("source", "target")
 def moved(scene: StopScene) -> Measured:
-    """How far the pair's word stands from where it stood in the source, each position a share of its sentence."""
+    """Measure how far the pair's word moved, with positions as shares of the sentence."""
     at, by = scene.source[0] / (len(scene.trace.source_ids) - 1), scene.target[0] / len(scene.trace.target_ids)
     return Measured(abs(at - by))
 
 
 @measure("source")
 def pieces(scene: StopScene) -> Measured:
-    """How many pieces the pair's source word is made of."""
-    spelled = " + ".join(shown(scene.trace.source_tokens, [i]) for i in scene.source)
+    """Count the pieces of the pair's source word."""
+    spelled = " + ".join(display_text(scene.trace.source_tokens, [i]) for i in scene.source)
     return Measured(float(len(scene.source)), Unit.COUNT, {"pieces": spelled})
 
 
 @measure()
 def digits(scene: StopScene) -> Measured:
-    """How many digits of the pair's number the translation keeps in order."""
+    """Count the digits of the pair's number that the translation keeps in order."""
     source, target = (re.sub(r"\D", "", text) for text in (scene.pair.source, scene.trace.translation))
-    kept = SequenceMatcher(None, source, target, autojunk=False).get_matching_blocks()
-    return Measured(float(sum(block.size for block in kept)), Unit.COUNT, {"count": len(source)})
+    matches = SequenceMatcher(None, source, target, autojunk=False).get_matching_blocks()
+    return Measured(float(sum(block.size for block in matches)), Unit.COUNT, {"count": len(source)})
 
 
 @measure()
 def uneven(scene: StopScene) -> Measured:
-    """How much surer the model was of its surest piece than of its least sure one."""
+    """Measure the difference between the largest and the smallest probability of a written piece."""
     trace = scene.trace
-    p = np.round(np.exp(trace.log_probability), 3)  # as it is written: the difference of what is written is said, too
+    p = np.round(np.exp(trace.log_probability), 3)  # rounded as displayed, so that the displayed difference is exact
     step = int(np.argmin(trace.log_probability))
-    token, other = next(
+    rival, probability = next(
         (token, float(q))
         for token, q in zip(trace.top_tokens[step], trace.top_probabilities[step])
         if token != trace.target_tokens[step]
@@ -221,131 +224,134 @@ def uneven(scene: StopScene) -> Measured:
         float(p.max() - p.min()),
         Unit.POINTS,
         {
-            "piece": shown(trace.target_tokens, [step]),
+            "piece": display_text(trace.target_tokens, [step]),
             "least": tenths(float(p.min())),
             "most": tenths(float(p.max())),
-            "other": shown((token,), (0,)),
-            "p": share(other),
+            "other": display_text((rival,), (0,)),
+            "p": share(probability),
         },
     )
 
 
 @measure()
 def future(scene: StopScene) -> Measured:
-    """The largest weight that any of the decoder's heads gives to a token that is not written yet."""
+    """Measure the largest decoder self-attention weight on a later token."""
     weights = scene.trace.maps(AttentionKind.DECODER_SELF).weights
     return Measured(float(np.triu(weights, 1).max()), Unit.ERROR)
 
 
 @measure()
 def rows(scene: StopScene) -> Measured:
-    """How far the sum of any row is from 1."""
+    """Measure the largest difference of a row's sum from 1."""
     sums = [scene.trace.maps(kind).weights.sum(-1, dtype=np.float64) for kind in scene.trace.kinds]
-    return Measured(max(float(np.abs(found - 1).max()) for found in sums), Unit.ERROR)
+    return Measured(max(float(np.abs(sums_of_kind - 1).max()) for sums_of_kind in sums), Unit.ERROR)
 
 
 @measure()
 def sharper(scene: StopScene) -> Measured:
-    """How much larger the mean largest weight of a row of cross-attention would be without the division by √d_k: a
-    softmax of scores that are √d_k times as large is the weights to that power, each row summing to 1 again."""
+    """Measure how much the mean largest weight of cross-attention grows without the division by √d_k.
+
+    The softmax of scores that are √d_k times as large is the weights to the power √d_k, normalised.
+    """
     weights = scene.trace.maps(AttentionKind.CROSS).weights.astype(np.float64)
     raised = weights ** np.sqrt(scene.translator.config.of(Side.DECODER).d_head)
     raised /= raised.sum(-1, keepdims=True)
-    before, after = (round(float(found.max(-1).mean()), 3) for found in (weights, raised))
+    before, after = (round(float(maps.max(-1).mean()), 3) for maps in (weights, raised))
     return Measured(after - before, Unit.POINTS, {"before": tenths(before), "after": tenths(after)})
 
 
-# Of how the network is built: the live checks of the tab Verify.
+# Measures of how the network is built: the live checks of the tab Verify.
 
 
 @measure()
 def check(scene: StopScene, name: str) -> Measured:
-    """The error of one of the checks, as a share of what it tolerates."""
+    """Measure the error of a live check. name: of its function in model/checks/verify.py."""
     error, _ = CHECKS[name].measure(Evidence(scene.translator, scene.trace, scene.output, {}))
     return Measured(float(error), Unit.ERROR)
 
 
 @measure()
 def rotation(scene: StopScene, shift: int) -> Measured:
-    """How far the codes of positions are from those that stand `shift` places further on and are turned back to them
-    (Vaswani et al. 2017, section 3.5)."""
+    """Measure the error of a shift of positions as a rotation of their codes (Vaswani et al. 2017, section 3.5)."""
     waves = geometry.waves_of(scene.translator.config)
     return Measured(geometry.rotation_residual(model_table(scene, ROWS), shift, waves), Unit.ERROR)
 
 
 @measure()
 def wider(scene: StopScene) -> Measured:
-    """How many times wider the feed-forward network's inner layer is than the model."""
+    """Measure the ratio of d_ff to d_model."""
     decoder = scene.translator.config.of(Side.DECODER)
     return Measured(decoder.d_feedforward / decoder.d_model, Unit.COUNT)
 
 
-# Of what becomes of it when something is changed and the model runs again.
+# Measures of a changed model or sentence, which take another run.
 
 
 @measure("source", "target")
 def hidden(scene: StopScene) -> Measured:
-    """What the pair's translation keeps of its probability when no head may read its source word."""
+    """Measure the share of its probability that the pair's translation keeps without attention to its source word."""
     case = scene.case
     column = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
-    found = measure_removal(case, column, mask_words)
-    before, after = (float(p) for p in found.probabilities[:, found.ids.index(case.question.token_id)])
+    removal = measure_removal(case, column, mask_words)
+    before, after = (float(p) for p in removal.probabilities[:, removal.ids.index(case.question.token_id)])
     return Measured(after / before, also={"before": share(before), "after": share(after)})
 
 
 @measure("source", "target")
 def matters_most(scene: StopScene) -> Measured:
-    """How much more hiding the pair's source word costs its translation than hiding any other word, of the source or of
-    what was written before: the headline of the tab Why names the word that costs most."""
+    """Measure how much more the pair's translation loses without its source word than without any other word, in nats.
+
+    The headline of the tab Why names the word that costs most.
+    """
     case = scene.case
-    found = occlusion.measure_losses(case)
-    own = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
-    others = np.where(case.columns.special, -np.inf, found.of_metric)
-    others[own] = -np.inf
-    lost = float(found.of_metric[own])
+    losses = occlusion.measure_losses(case)
+    column = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
+    others = np.where(case.columns.special, -np.inf, losses.of_metric)
+    others[column] = -np.inf
+    loss = float(losses.of_metric[column])
     return Measured(
-        lost - float(others.max()),
+        loss - float(others.max()),
         Unit.NATS,
-        {"before": format_percent(found.metric), "after": format_percent(found.metric - lost)},
+        {"before": format_percent(losses.metric), "after": format_percent(losses.metric - loss)},
     )
 
 
 @measure("target")
 def without_head(scene: StopScene) -> Measured:
-    """What the pair's translation keeps of its probability when the head is switched off."""
+    """Measure the share of its probability that the pair's translation keeps without the head."""
     return _without(scene, [scene.head])
 
 
 @measure("target")
 def without_all(scene: StopScene) -> Measured:
-    """What the pair's translation keeps of its probability when all cross-attention heads are switched off."""
+    """Measure the share of its probability that the pair's translation keeps without all cross-attention heads."""
     return _without(scene, [head for head in list_heads(scene.case) if head[0] is AttentionKind.CROSS])
 
 
-def _without(scene: StopScene, silenced: list[Head]) -> Measured:
+def _without(scene: StopScene, ablated: list[Head]) -> Measured:
     effects, _ = heads.ablate(
-        scene.case, heads.mean_values(scene.case) if scene.case.means else heads.zero_values(), [silenced]
+        scene.case, heads.mean_values(scene.case) if scene.case.means else heads.zero_values(), [ablated]
     )
     return _kept(scene, float(effects[0]))
 
 
 @measure()
 def on_average(scene: StopScene, name: str) -> Measured:
-    """One of the head's statistics, over the sentences that the model was surveyed with."""
+    """Measure one of the head's statistics over the sentences of the survey."""
     survey = find_survey(scene.translator, scene.trace.direction)
     kind, layer, head = scene.head
     if survey is None or (scene.translator.survey and scene.translator.survey.digest != scene.translator.digest):
-        return NOTHING  # of other weights it says nothing
-    found = survey.kinds[kind].statistics[name]
+        return NOTHING  # the survey is of other weights
+    estimate = survey.kinds[kind].statistics[name]
     return Measured(
-        float(found.value[layer, head]),
-        also={"chance": share(found.chance), "count": found.sentences, "all": survey.sentences},
+        float(estimate.value[layer, head]),
+        also={"chance": share(estimate.chance), "count": estimate.sentences, "all": survey.sentences},
     )
 
 
 @measure("source", "target")
 def without_edge(scene: StopScene) -> Measured:
-    """What the pair's translation keeps of its probability when the head may not read its source word there."""
+    """Measure the share of its probability that the pair's translation keeps with one edge of the head cut."""
     kind, layer, head = scene.head
     edges = [Edge(kind, scene.target[0], key, layer, head) for key in scene.source]
     return _kept(
@@ -355,51 +361,54 @@ def without_edge(scene: StopScene) -> Measured:
 
 @measure("target")
 def unordered(scene: StopScene) -> Measured:
-    """What the written pieces keep of their mean probability (geometric) when neither side is told any positions."""
-    compared = ablation.compare(scene.translator, scene.trace, positions_off())
-    return _mean_kept(compared, broken=compared.broken.translation)
+    """Measure the share of their mean probability that the written pieces keep without positions."""
+    comparison = ablation.compare(scene.translator, scene.trace, positions_off())
+    return _mean_kept(comparison, broken=comparison.broken.translation)
 
 
 @measure("other")
 def turned(scene: StopScene) -> Measured:
-    """What the written pieces keep of their mean probability (geometric) when the sentence's words stand in its other
-    order."""
-    compared = ablation.compare(scene.translator, scene.trace, Interventions(), text=scene.other)
-    return _mean_kept(compared, other=scene.other, then=compared.broken.translation)
+    """Measure the share of their mean probability that the written pieces keep with the words in another order."""
+    comparison = ablation.compare(scene.translator, scene.trace, Interventions(), text=scene.other)
+    return _mean_kept(comparison, other=scene.other, then=comparison.broken.translation)
 
 
-def _mean_kept(compared: ablation.Comparison, **also: str) -> Measured:
+def _mean_kept(comparison: ablation.Comparison, **also: str) -> Measured:
+    """Return the ratio of the geometric mean probabilities of the plain translation, changed and plain."""
     before, after = (
-        float(np.exp(np.mean(found))) for found in (compared.plain.log_probability, compared.forced_log_probability)
+        float(np.exp(np.mean(values)))
+        for values in (comparison.plain.log_probability, comparison.forced_log_probability)
     )
     return Measured(after / before, also={"before": share(before), "after": share(after), **also})
 
 
 @measure("target")
 def forced(scene: StopScene) -> Measured:
-    """The probability (geometric mean) of what the model writes after it was made to begin the pair's translation with
-    its second choice."""
+    """Measure the mean probability of what the model writes after its second choice is forced in the pair's place."""
     trace, step = scene.trace, scene.target[0]
     second = next(int(token) for token in trace.top_ids[step] if token != trace.target_ids[step])
-    found = scene.translator.trace(
+    forced_trace = scene.translator.trace(
         trace.source_text,
         trace.direction,
         source_ids=trace.source_ids,
         prefix=[*trace.target_ids[:step], second],
         interventions=trace.interventions,
     )
-    rest = found.log_probability[step + 1 :]
+    rest = forced_trace.log_probability[step + 1 :]
     return Measured(
-        float(np.exp(rest.mean())) if len(rest) and found.finished else None,
+        float(np.exp(rest.mean())) if len(rest) and forced_trace.finished else None,
         also={
-            "second": shown(found.target_tokens, [step]),
-            "p": share(float(np.exp(found.log_probability[step]))),
-            "instead": found.translation,
+            "second": display_text(forced_trace.target_tokens, [step]),
+            "p": share(float(np.exp(forced_trace.log_probability[step]))),
+            "instead": forced_trace.translation,
         },
     )
 
 
 def _kept(scene: StopScene, lost: float) -> Measured:
+    """Return the share of its probability that the token keeps after losing this many nats."""
     before = float(np.exp(scene.case.metric()))
-    kept = float(np.exp(-lost))
-    return Measured(kept, also={"before": tenths(before), "after": tenths(before * kept), "nats": format_effect(lost)})
+    share_kept = float(np.exp(-lost))
+    return Measured(
+        share_kept, also={"before": tenths(before), "after": tenths(before * share_kept), "nats": format_effect(lost)}
+    )

@@ -1,4 +1,4 @@
-"""What a stop is about: a model, what it made of the stop's sentence, a word, and a head by what it does."""
+"""The scene of a stop: a translation of its sentence, a pair of words, and a head that is chosen by a property."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Head = tuple[AttentionKind, int, int]  # kind, layer, head, from 0
 
 @dataclass(frozen=True, eq=False)
 class StopScene(Scene):
-    """head, pair: None where the stop names none. other: its words in another order; "": none is named."""
+    """A scene with the head and the pair of words of a stop, if any. other: the words in another order, or ""."""
 
     pair: Pair | None = None
     head: Head | None = None
@@ -31,25 +31,25 @@ class StopScene(Scene):
 
     @cached_property
     def source(self) -> tuple[int, ...]:
-        """Positions of the pair's source word; empty: it is not there."""
+        """Positions of the pair's source word; empty if it does not occur."""
         return _find(self.trace.source_tokens, (self.pair.source,)) if self.pair and self.pair.source else ()
 
     @cached_property
     def target(self) -> tuple[int, ...]:
-        """Steps that wrote its translation; empty: none of the words that it may be was written."""
+        """Steps that wrote the pair's translation; empty if it was not written."""
         return _find(self.trace.target_tokens, self.pair.targets) if self.pair else ()
 
     @property
     def weights(self) -> np.ndarray:
-        """The head's map [query, key]."""
+        """The map of the head [query, key]."""
         assert self.head is not None, "a measure of a head, at a stop that names none"
         kind, layer, head = self.head
         return self.trace.maps(kind).weights[layer, head]
 
     @property
-    def given(self) -> np.ndarray | None:
-        """What each cross-attention head [layers, heads] gives to the pair's source word when its translation is about
-        to be written; None: there is no such word, or it was not written."""
+    def source_weights(self) -> np.ndarray | None:
+        """The weights [layers, heads] of cross-attention on the pair's source word in the step that writes its
+        translation; None if either word is missing."""
         if not (self.source and self.target):
             return None
         rows = self.trace.maps(AttentionKind.CROSS).weights[:, :, self.target[0]]  # [layers, heads, key]
@@ -57,86 +57,89 @@ class StopScene(Scene):
 
     @cached_property
     def question(self) -> Question:
-        """Why the pair's translation was written, compared with nothing."""
+        """The question why the pair's translation was written, without a contrast."""
         return questions.make_question(self.translator, self.trace, self.target[0], Against.NOTHING)
 
     @property
     def written(self) -> str:
-        """The pair's translation as it was written; where it was not, as it might have been."""
+        """The pair's translation as written, or its first possible one."""
         return text_of(self.trace.target_tokens, self.target) or (self.pair.targets[0] if self.pair else "")
 
     def link(self, *, pinned: bool = True, row: int | None = None) -> dict[str, str]:
-        """The fields of a link: which sentence, head and, if pinned, tokens. row: of the decoder; None: the one that is
-        about to write the pair's translation."""
-        found = query_fields(self.trace)
+        """Return the fields of a link to the sentence and head and, if pinned, the tokens of the pair.
+
+        row: of the decoder; None for the one that writes the pair's translation.
+        """
+        link = query_fields(self.trace)
         if self.head:
             kind, layer, head = self.head
-            found |= {"kind": kind.value, "layer": str(layer + 1), "head": str(head + 1)}
+            link |= {"kind": kind.value, "layer": str(layer + 1), "head": str(head + 1)}
         if not pinned:
-            return found
+            return link
         kind = self.head[0] if self.head else AttentionKind.CROSS
         if self.target and kind.side is Side.DECODER:
             step = str((self.target[0] if row is None else row) + 1)
-            found |= {"query": step, "step": step, "alone": "1"}
+            link |= {"query": step, "step": step, "alone": "1"}
         if self.source and kind is not AttentionKind.DECODER_SELF:
-            found["key"] = str(self.source[0] + 1)
-        return found
+            link["key"] = str(self.source[0] + 1)
+        return link
 
 
 def text_of(tokens: Sequence[str], positions: Sequence[int]) -> str:
-    """Pieces as they are written."""
+    """Return the text of tokens without spaces."""
     return "".join(tokens[i] for i in positions).replace(SPACE, "")
 
 
-def shown(tokens: Sequence[str], positions: Sequence[int]) -> str:
-    """The same to be read: a space that stands alone has a sign."""
+def display_text(tokens: Sequence[str], positions: Sequence[int]) -> str:
+    """Return the text of tokens, with a sign for a single space."""
     return text_of(tokens, positions) or "␣"
 
 
 def _find(tokens: Sequence[str], words: Sequence[str]) -> tuple[int, ...]:
+    """Return the positions of the first of these words that occurs."""
     groups = word_groups(tokens)
     for word in words:
         for group in groups:
             if text_of(tokens, group).casefold() == word.casefold():
-                # A space that stands as a piece of its own is not what the word is about.
+                # Leave out a separate token for the space.
                 return group[1:] if len(group) > 1 and not text_of(tokens, group[:1]) else group
     return ()
 
 
-def points(scene: StopScene) -> Head:
-    """The cross-attention head that points most clearly in this sentence."""
-    found = most_telling(scene.trace)
-    return found.kind, found.layer, found.head
+def clearest_head(scene: StopScene) -> Head:
+    """Return the cross-attention head that points most clearly in this sentence."""
+    selection = most_telling(scene.trace)
+    return selection.kind, selection.layer, selection.head
 
 
-def reads(scene: StopScene) -> Head:
-    """The cross-attention head that gives most to the pair's source word when its translation is about to be written;
-    where that was not written, the one that points most clearly."""
-    given = scene.given
-    return points(scene) if given is None else (AttentionKind.CROSS, *_largest(given))
+def reading_head(scene: StopScene) -> Head:
+    """Return the cross-attention head with the largest weight on the pair's source word in the step that writes its
+    translation, or clearest_head() if that was not written."""
+    weights = scene.source_weights
+    return clearest_head(scene) if weights is None else (AttentionKind.CROSS, *_largest(weights))
 
 
-def aligned(scene: StopScene) -> Head:
-    """The cross-attention head whose weights align best to the word about to be written; without a survey that says
-    so, the one that `reads` picks."""
+def aligning_head(scene: StopScene) -> Head:
+    """Return the cross-attention head that aligns best with the word written next, or reading_head() without a
+    survey."""
     try:
-        return named_for(scene, AttentionKind.CROSS, "alignment_predicted")
+        return surveyed_head(scene, AttentionKind.CROSS, "alignment_predicted")
     except Refusal:
-        return reads(scene)
+        return reading_head(scene)
 
 
-def named_for(scene: StopScene, kind: AttentionKind, statistic: str) -> Head:
-    """The head of a kind that has most of a statistic over many sentences. A Refusal where nobody counted it."""
+def surveyed_head(scene: StopScene, kind: AttentionKind, statistic: str) -> Head:
+    """Return the head with the largest value of a statistic in the survey. A Refusal if it was not measured."""
     survey = find_survey(scene.translator, scene.trace.direction)
     if survey is None:
         raise Refusal(
             "There is no survey of this model's heads beside its weights, so nothing is known about what they do in "
             "general. The tab Heads can run one."
         )
-    found = survey.kinds.get(kind)
-    if found is None or statistic not in found.statistics:
+    kind_survey = survey.kinds.get(kind)
+    if kind_survey is None or statistic not in kind_survey.statistics:
         raise Refusal("The survey of this model's heads does not count this.")
-    return kind, *_largest(found.statistics[statistic].value)
+    return kind, *_largest(kind_survey.statistics[statistic].value)
 
 
 def _largest(values: np.ndarray) -> tuple[int, int]:
@@ -144,12 +147,12 @@ def _largest(values: np.ndarray) -> tuple[int, int]:
     return int(layer), int(head)
 
 
-# By what they do: a stop says which property it wants, never which head.
+# A stop names a property, never a head by number, so that it fits any model.
 HEADS: Mapping[str, Callable[[StopScene], Head]] = {
-    "points": points,
-    "reads": reads,
-    "previous_encoder": partial(named_for, kind=AttentionKind.ENCODER_SELF, statistic="previous"),
-    "previous_decoder": partial(named_for, kind=AttentionKind.DECODER_SELF, statistic="previous"),
-    "aligned": aligned,
-    "aligned_read": partial(named_for, kind=AttentionKind.CROSS, statistic="alignment_read"),
+    "points": clearest_head,
+    "reads": reading_head,
+    "previous_encoder": partial(surveyed_head, kind=AttentionKind.ENCODER_SELF, statistic="previous"),
+    "previous_decoder": partial(surveyed_head, kind=AttentionKind.DECODER_SELF, statistic="previous"),
+    "aligned": aligning_head,
+    "aligned_read": partial(surveyed_head, kind=AttentionKind.CROSS, statistic="alignment_read"),
 }

@@ -1,4 +1,7 @@
-"""What a tour is: a file of viz/tours/. It holds texts, views and the names of measures, and nothing that is run."""
+"""Tours as data: the classes that viz/tours/*.json are read into.
+
+A file holds texts, views, and names of measures and questions. It holds no code.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from attention_atlas.viz import assets
 from attention_atlas.viz.words import FOLDER as LANGUAGES
 
 FOLDER = assets.WEB.parent / "tours"
-WORDS = LANGUAGES / "tours"  # their words: a file a language, which is fetched when a tour is started
+WORDS = LANGUAGES / "tours"  # translations, a file for each language, fetched when a tour is started
 FIELD = re.compile(r"\{(\w+)\}")
-MINUTE = 2  # stops that a reader takes in, in one minute
+MINUTE = 2  # stops per minute of reading
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A word of a sentence, and what may stand for it in the translation: the first of these that does is meant."""
+    """A source word and its possible translations. The first one that was written counts."""
 
     source: str
     targets: tuple[str, ...]
@@ -27,8 +30,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Sentence:
-    """In one direction. pairs: by the names that stops use. other: its words in another order, for stops that ask what
-    becomes of that."""
+    """A sentence in one direction. pairs: by the names that stops use. other: the words in another order, or ""."""
 
     text: str
     pairs: Mapping[str, Pair]
@@ -37,9 +39,13 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Claim:
-    """text: with {value}, what was measured, and {bound}, at_least or at_most. measure, given: an entry of
-    viz.tours.measures and what it is told. learned: whether only a trained model can be expected to fulfil it; the
-    others follow from how the network is built."""
+    """A claim that is measured each time it is shown.
+
+    text               with the fields {value}, the measured number, and {bound}
+    measure, given     a function of viz.tours.measures, and its keyword arguments
+    at_least, at_most  the bound; one of the two
+    learned            whether it holds only for trained models, and not by the network's construction
+    """
 
     text: str
     measure: str
@@ -51,10 +57,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Stop:
-    """open: the fields of a link, without what says which sentence, head and token. look: the element of the page that
-    it is about, as a selector. pair: of the sentence. pinned: whether the pair is chosen in the view, which of a map of
-    lines then shows this one alone. head: an entry of viz.tours.scene.HEADS. ask: an entry of viz.tours.asks,
-    which is answered before the view and the claim are shown."""
+    """A stop of a tour.
+
+    open    fields of a link, without sentence, head and token
+    look    a CSS selector of the element that the stop is about
+    pair    the name of a pair of the sentence
+    pinned  whether the view pins the pair
+    head    a key of viz.tours.scene.HEADS
+    ask     a key of viz.tours.asks.ASKS; the learner answers it before the view and the claim are shown
+    """
 
     title: str
     text: str
@@ -70,9 +81,12 @@ class Stop:
 
 @dataclass(frozen=True)
 class Tour:
-    """sentences: name -> direction -> candidates, of which the first that the model gets wrong is shown; a single one
-    is shown whatever becomes of it. Each has the same directions, the first of which is preferred. takes: minutes;
-    None: as long as it takes to read."""
+    """A tour.
+
+    sentences  name -> direction -> candidates. Of several candidates the first that the model translates wrong is
+               shown. All names have the same directions; the first is preferred
+    takes      duration in minutes; None to estimate it from the number of stops
+    """
 
     name: str
     title: str
@@ -82,44 +96,44 @@ class Tour:
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """Those that it is for."""
+        """The directions that it can be given in."""
         return tuple(next(iter(self.sentences.values())))
 
     @property
     def minutes(self) -> int:
-        """About how long it takes."""
+        """The approximate duration."""
         return self.takes or max(1, round(len(self.stops) / MINUTE))
 
     @property
     def asks(self) -> int:
-        """How many of its stops ask something."""
+        """The number of stops with a question."""
         return sum(stop.ask is not None for stop in self.stops)
 
     def texts(self) -> tuple[str, ...]:
-        """All its English, the key of its words in other languages (viz/web/words/tours/)."""
-        said = [text for stop in self.stops for text in (stop.title, stop.text, stop.claim.text)]
-        return tuple(dict.fromkeys([self.title, *said]))
+        """Return all English texts, which are the keys of the translations in viz/web/words/tours/."""
+        texts = [text for stop in self.stops for text in (stop.title, stop.text, stop.claim.text)]
+        return tuple(dict.fromkeys([self.title, *texts]))
 
 
 def read(path: Path) -> Tour:
-    """A tour's file. TypeError or KeyError for a field that is missing or that there is not: it is our own."""
-    found = json.loads(path.read_text(encoding="utf-8"))
+    """Read the file of a tour. TypeError or KeyError for a missing or unknown field."""
+    fields = json.loads(path.read_text(encoding="utf-8"))
     sentences = {
         name: {
             direction: tuple(
                 Sentence(
-                    one["text"],
-                    {pair: Pair(source, tuple(targets)) for pair, (source, *targets) in one.get("pairs", {}).items()},
-                    one.get("other", ""),
+                    entry["text"],
+                    {pair: Pair(source, tuple(targets)) for pair, (source, *targets) in entry.get("pairs", {}).items()},
+                    entry.get("other", ""),
                 )
-                for one in (found if isinstance(found, list) else [found])
+                for entry in (entries if isinstance(entries, list) else [entries])
             )
-            for direction, found in directions.items()
+            for direction, entries in directions.items()
         }
-        for name, directions in found.pop("sentences").items()
+        for name, directions in fields.pop("sentences").items()
     }
-    stops = tuple(Stop(**{**stop, "claim": Claim(**stop["claim"])}) for stop in found.pop("stops"))
-    return Tour(path.stem, sentences=sentences, stops=stops, **found)
+    stops = tuple(Stop(**{**stop, "claim": Claim(**stop["claim"])}) for stop in fields.pop("stops"))
+    return Tour(path.stem, sentences=sentences, stops=stops, **fields)
 
 
 def tours() -> dict[str, Tour]:

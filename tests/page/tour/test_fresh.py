@@ -57,7 +57,7 @@ def test_a_stop_and_its_picture_say_one_number(app_url, open_page, shipped_trans
     tour, seen = EVERY[name], 0
     for number, stop in enumerate(tour.stops, 1):
         page = open_page(f"{app_url}#tour={name}&stop={number}&direction={direction}")
-        found = guide.answered(shipped_translators, EVERY, {"tour": name, "stop": number, "direction": direction})
+        found = guide.stop_payload(shipped_translators, EVERY, {"tour": name, "stop": number, "direction": direction})
         if stop.ask:
             answer(page, found["ask"], right=True)
         at_stop(page, number, len(tour.stops))

@@ -66,7 +66,7 @@ def answer(page: Page, ask: dict, *, right: bool) -> None:
     expect(choices).to_have_text([shown(choice) for choice in ask["choices"]])
     number = next(i for i in range(len(ask["choices"])) if (i in ask["right"]) is right)
     choices.nth(number).click()
-    expect(page.locator(".atlas-tour .told")).to_have_text(f"{'Right.' if right else 'Not so.'} {shown(ask['told'])}")
+    expect(page.locator(".atlas-tour .told")).to_have_text(f"{'Right.' if right else 'Not so.'} {shown(ask['answer'])}")
     expect(page.locator(".atlas-tour .choices .right")).to_have_count(len(ask["right"]))
     expect(page.locator(".atlas-tour .choices .wrong")).to_have_count(0 if right else 1)
 
@@ -75,7 +75,7 @@ def walk(page: Page, translators, name: str) -> None:
     """Every stop of a tour by its button; the page shows what is measured, and the view that is its own."""
     tour = EVERY[name]
     for number, stop in enumerate(tour.stops, 1):
-        found = guide.answered(translators, EVERY, {"tour": name, "stop": number, "direction": tour.directions[0]})
+        found = guide.stop_payload(translators, EVERY, {"tour": name, "stop": number, "direction": tour.directions[0]})
         if stop.ask:  # and nothing is given away before it is answered
             expect(page.locator(".atlas-tour .count")).to_have_text(f"{number} of {len(tour.stops)}")
             expect(page.locator(".atlas-tour .claim, .atlas-pointed")).to_have_count(1)

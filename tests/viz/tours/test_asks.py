@@ -10,7 +10,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.tours import guide
-from attention_atlas.viz.tours.asks import ASKS, OTHER, SAME, TURNED, asked, exchanged
+from attention_atlas.viz.tours.asks import ASKS, OTHER, SAME, TURNED, exchange_nouns, task_payload
 from attention_atlas.viz.tours.measures import matters_most
 from attention_atlas.viz.tours.scene import StopScene
 from attention_atlas.viz.tours.tour import Pair, tours
@@ -51,7 +51,7 @@ def chosen(task: dict) -> list[str]:
 def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(scenes, name):
     answered = 0
     for scene in scenes:
-        task = asked(scene, name)
+        task = task_payload(scene, name)
         assert for_page(task)
         if "missing" in task:
             assert task["missing"].endswith((".", "parts.")) and len(task) == 1
@@ -60,7 +60,7 @@ def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(scenes, na
         choices = [str(choice) for choice in task["choices"]]
         assert len(set(choices)) == len(choices) >= 2 or name in ("read_most", "costs_most", "least_sure")
         assert 1 <= len(task["right"]) <= len(choices) and set(task["right"]) <= set(range(len(choices)))
-        assert task["prompt"].endswith("?") and task["told"]
+        assert task["prompt"].endswith("?") and task["answer"]
         assert {"text", "direction", "checkpoint", "tab"} <= set(task["view"])
         if task["picture"] and task["picture"]["type"] == "bars":
             values = np.array(task["picture"]["values"])
@@ -72,11 +72,11 @@ def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(scenes, na
 def test_readings_are_the_traces(shipped_translators):
     scene = scene_of(shipped_translators, "de-en", TEXTS["de-en"][1])
     trace, frame = scene.trace, scene.trace.to_frame()
-    assert chosen(asked(scene, "steps")) == [str(len(frame))]
-    assert chosen(asked(scene, "maps")) == [
+    assert chosen(task_payload(scene, "steps")) == [str(len(frame))]
+    assert chosen(task_payload(scene, "maps")) == [
         str(sum(np.prod(trace.maps(kind).weights.shape[:2]) for kind in trace.kinds))
     ]
-    least = asked(scene, "least_sure")
+    least = task_payload(scene, "least_sure")
     products = {
         "".join(trace.target_tokens[i] for i in group).strip("▁"): frame.probability.iloc[list(group)].prod()
         for group in word_groups(trace.target_tokens)
@@ -84,14 +84,14 @@ def test_readings_are_the_traces(shipped_translators):
     assert min((word for word in products if word.isalpha()), key=products.get) in chosen(least)
     ids = scene.translator.tokenizer.encode("Apfel")
     apple = StopScene(trace, made_by=scene.translator, pair=Pair("Apfel", ("apple",)))
-    assert chosen(asked(apple, "pieces")) == [str(len(ids))]
+    assert chosen(task_payload(apple, "pieces")) == [str(len(ids))]
     step = apple.target[0]
-    assert chosen(asked(apple, "may_read")) == [
+    assert chosen(task_payload(apple, "may_read")) == [
         str(int((trace.maps(AttentionKind.DECODER_SELF).weights[:, :, step] > 0).any((0, 1)).sum()))
     ]
-    following = asked(apple, "next_piece")
+    following = task_payload(apple, "next_piece")
     assert chosen(following) == [trace.top_tokens[step][0].strip("▁")] and following["hides"]
-    read = asked(apple, "read_most")
+    read = task_payload(apple, "read_most")
     layer, head = int(read["view"]["layer"]) - 1, int(read["view"]["head"]) - 1
     row = trace.cross.weights[layer, head, step]
     assert trace.source_tokens[int(row.argmax())].strip("▁") in chosen(read)
@@ -109,15 +109,15 @@ def test_what_is_tried_is_what_the_model_does(shipped_translators):
         plain = [one.lower().strip(".").split() for one in (scene.trace.translation, after)]
         return str(SAME if plain[0] == plain[1] else TURNED if sorted(plain[0]) == sorted(plain[1]) else OTHER)
 
-    assert chosen(asked(scene, "unordered")) == [outcome(translate(interventions=positions_off()))]
-    off = asked(scene, "head_off")
+    assert chosen(task_payload(scene, "unordered")) == [outcome(translate(interventions=positions_off()))]
+    off = task_payload(scene, "head_off")
     head = AttentionKind(off["view"]["kind"]), int(off["view"]["layer"]) - 1, int(off["view"]["head"]) - 1
     assert chosen(off) == [outcome(translate(interventions=Interventions(heads_off=frozenset({head}))))]
     turned = StopScene(scene.trace, made_by=scene.translator, other="The man bites the dog.")
-    found = asked(turned, "reordered")
+    found = task_payload(turned, "reordered")
     assert chosen(found) == [str(TURNED)] and "“The man bites the dog”." in str(found["prompt"])
     about = StopScene(scene.trace, made_by=scene.translator, pair=Pair("", ("Hund",)))
-    (word,) = chosen(asked(about, "costs_most"))
+    (word,) = chosen(task_payload(about, "costs_most"))
     assert matters_most(StopScene(scene.trace, made_by=scene.translator, pair=Pair(word, ("Hund",)))).value > 0
 
 
@@ -130,23 +130,23 @@ def test_what_is_tried_is_what_the_model_does(shipped_translators):
     ],
 )
 def test_two_nouns_change_places_with_their_articles(text, other):
-    assert exchanged(text) == other
+    assert exchange_nouns(text) == other
 
 
 @pytest.mark.parametrize("text", ["Der Hund schläft.", "Ich möchte ein Bier.", "Guten Tag!", ""])
 def test_a_sentence_without_two_such_nouns_is_not_asked_about(text):
     with pytest.raises(ValueError, match="no other order"):
-        exchanged(text)
+        exchange_nouns(text)
 
 
 def test_what_cannot_be_asked_says_so(shipped_translators):
     gru = scene_of(shipped_translators, "de-en", TEXTS["de-en"][0], "gru-de-en")
     for name in ("may_read", "costs_most", "head_off", "unordered"):
-        assert asked(gru, name)["missing"], name
-    assert asked(gru, "read_most")["view"]["kind"] == "alignment"
+        assert task_payload(gru, name)["missing"], name
+    assert task_payload(gru, "read_most")["view"]["kind"] == "alignment"
     scene = scene_of(shipped_translators, "de-en", TEXTS["de-en"][0])
     absent = StopScene(scene.trace, made_by=scene.translator, pair=Pair("", ("zebra",)))
-    assert "zebra" in asked(absent, "read_most")["missing"]
+    assert "zebra" in task_payload(absent, "read_most")["missing"]
 
 
 def test_a_question_of_a_worksheet_is_answered_or_refused(shipped_translators):
@@ -163,7 +163,7 @@ def test_a_question_of_a_worksheet_is_answered_or_refused(shipped_translators):
 
 def test_a_worksheet_can_be_made_of_every_tour_that_asks(shipped_translators):
     every = tours()
-    found = guide.sheets(shipped_translators, every)
+    found = guide.worksheet_options(shipped_translators, every)
     assert [one["name"] for one in found["tours"]] == [name for name, tour in every.items() if tour.asks]
     assert every["lesson"].minutes == 45 and every["lesson"].asks >= 10
     assert {one["name"] for one in found["asks"]} == set(ASKS)

@@ -61,7 +61,7 @@ def random_translators(shipped_translators) -> dict[str, Translator]:
 
 
 def shown(translator: Translator, tour: Tour, direction: str) -> list[dict]:
-    return [for_page(guide.at(translator, direction, tour, stop)) for stop in tour.stops]
+    return [for_page(guide.describe_stop(translator, direction, tour, stop)) for stop in tour.stops]
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def test_what_is_said_of_the_training_is_what_was_recorded(shipped_translators):
     tour = EVERY["paper"]
     (stop,) = (stop for stop in tour.stops if stop.claim.measure == "trained")
     history = learned.read(shipped.folder)
-    text = str(guide.at(shipped, "de-en", tour, stop)["text"])
+    text = str(guide.describe_stop(shipped, "de-en", tour, stop)["text"])
     for update in (history.updates[0], history.updates[-1]):
         assert f"update {update:,}" in text
     for loss in history.loss.mean(1)[[0, -1]]:
@@ -171,7 +171,7 @@ def test_what_is_said_of_the_training_is_what_was_recorded(shipped_translators):
     assert "learned before" not in text and history.updates[0] == 0
     other = shipped_translators["en-de"]
     first = learned.read(other.folder).updates[0]
-    text = str(guide.at(other, "en-de", tour, stop)["text"])
+    text = str(guide.describe_stop(other, "en-de", tour, stop)["text"])
     assert "learned before" in text and f"update {first:,}" in text and first > 0
 
 
@@ -186,10 +186,10 @@ def test_a_tour_begins_where_the_page_is(shipped_translators):
 def test_any_question_is_answered_or_refused_in_words(shipped_translators):
     name = next(iter(EVERY))
     for stop in (None, 0, -1, 99, "2", 2.5, True):
-        assert guide.answered(shipped_translators, EVERY, {"tour": name, "stop": stop})["stop"] == 1
+        assert guide.stop_payload(shipped_translators, EVERY, {"tour": name, "stop": stop})["stop"] == 1
     for data in ({}, {"tour": "../order"}, {"tour": 3}):
         with pytest.raises(Refusal):
-            guide.answered(shipped_translators, EVERY, data)
+            guide.stop_payload(shipped_translators, EVERY, data)
 
 
 def test_without_a_survey_a_stop_says_so(shipped_translators):
@@ -205,7 +205,7 @@ def test_without_a_survey_a_stop_says_so(shipped_translators):
 def test_of_other_languages_no_tour_is_offered(tiny_checkpoint):
     read = dataclasses.replace(checkpoint.load(tiny_checkpoint), directions=("en-xx",), examples={})
     other = Translators([Translator(read, torch.device("cpu"))])
-    assert guide.offered(other, EVERY) == [] and guide.invitation(other) is None
+    assert guide.available_tours(other, EVERY) == [] and guide.invitation(other) is None
     with pytest.raises(Refusal):
         guide.route_of(other, next(iter(EVERY.values())))
 
@@ -214,7 +214,7 @@ def test_of_other_languages_no_tour_is_offered(tiny_checkpoint):
 def test_how_it_fails_shows_sentences_that_this_model_gets_wrong(shipped_translators, direction):
     translator, tour = shipped_translators[direction], EVERY["failing"]
     for stop in tour.stops:
-        sentence = guide.chosen(translator, direction, tour, stop)
+        sentence = guide.select_sentence(translator, direction, tour, stop)
         wrote = translator.translate(sentence.text, direction).translation
         assert not any(word in wrote for word in sentence.pairs["word"].targets), wrote
 
@@ -223,8 +223,10 @@ def test_a_stop_that_no_candidate_shows_is_left_out(shipped_translators):
     right = Sentence("Der Hund schläft.", {"word": Pair("Hund", ("dog",)), "known": Pair("Hund", ("dog",))})
     tour = EVERY["failing"]
     tour = dataclasses.replace(tour, sentences={**tour.sentences, "name": {"de-en": (right, right)}})
-    found = guide.answered(shipped_translators, {"failing": tour}, {"tour": "failing", "stop": 1, "direction": "de-en"})
+    found = guide.stop_payload(
+        shipped_translators, {"failing": tour}, {"tour": "failing", "stop": 1, "direction": "de-en"}
+    )
     assert found["stops"] == len(tour.stops) - 1 and found["title"].english == tour.stops[1].title
     with pytest.raises(Refusal, match="shows nothing"):
         every = dataclasses.replace(tour, sentences={key: {"de-en": (right, right)} for key in tour.sentences})
-        guide.answered(shipped_translators, {"failing": every}, {"tour": "failing", "direction": "de-en"})
+        guide.stop_payload(shipped_translators, {"failing": every}, {"tour": "failing", "direction": "de-en"})

@@ -94,7 +94,7 @@ const answer = ({ ask }, number, link) =>
     el("p", {}, [
       el("b", {}, `${number}. ${ask.right.map((i) => toText(ask.choices[i])).join(t(" or "))}`),
       " · ",
-      ask.told,
+      ask.answer,
       " ",
       el("a", { href: link(ask.view) }, t("See it on the page")),
     ]),
