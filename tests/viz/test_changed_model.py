@@ -60,10 +60,10 @@ def test_what_is_computed_again_is_what_the_changed_model_computed(scene, kind):
             joined = join_heads(scene.translator, scene.output, kind, layer, query=query)
             assert joined.error < 1e-4
             for head in range(heads):
-                found = dissect(scene.output, kind, layer, head, query=query)
-                assert found.error < 1e-5
+                stages = dissect(scene.output, kind, layer, head, query=query)
+                assert stages.error < 1e-5
                 if (kind, layer, head) not in CHANGES.heads_off:
-                    np.testing.assert_allclose(found.output, joined.contexts[head], atol=1e-5)
+                    np.testing.assert_allclose(stages.output, joined.contexts[head], atol=1e-5)
                 else:
                     assert not joined.contexts[head].any()
         assert all(score_matrix(scene.output, kind, layer, head).error < 1e-5 for head in range(heads))
@@ -71,8 +71,8 @@ def test_what_is_computed_again_is_what_the_changed_model_computed(scene, kind):
 
 def test_positions_are_those_that_entered(scene):
     for side, ids in (("source", scene.trace.source_ids), ("target", scene.trace.decoder_ids)):
-        found = stations.embedding_rows(scene.translator, ids, scene.output, side=side, interventions=CHANGES)
-        assert found.error < 1e-5
+        rows = stations.embedding_rows(scene.translator, ids, scene.output, side=side, interventions=CHANGES)
+        assert rows.error < 1e-5
 
 
 def test_a_padded_pass_is_of_the_changed_model_too(scene):
@@ -84,8 +84,8 @@ def test_a_padded_pass_is_of_the_changed_model_too(scene):
 
 
 def test_breaking_it_further_keeps_what_was_broken(scene):
-    found = compare(scene.translator, scene.trace, heads_off(CROSS, 0, (0,)))
-    assert found.broken.interventions == CHANGES | heads_off(CROSS, 0, (0,))
+    content = compare(scene.translator, scene.trace, heads_off(CROSS, 0, (0,)))
+    assert content.broken.interventions == CHANGES | heads_off(CROSS, 0, (0,))
     assert max(
         changes.max() for changes in compare(scene.translator, scene.trace, Interventions()).changes.values()
     ) < (1e-5)

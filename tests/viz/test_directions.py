@@ -32,7 +32,7 @@ def served(folder, tiny_translator) -> Translators:
 
 def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(served) -> None:
     entries = directions.entries(served)
-    assert [getattr(shown, "key", shown) for shown, _ in entries] == ["nllb", "German → English", "English → French"]
+    assert [getattr(menus, "key", menus) for menus, _ in entries] == ["nllb", "German → English", "English → French"]
     many = served.all[0]
     assert len(many.languages) == 202 and len(many.directions) <= 60
     assert many.directions[0] == "eng_Latn-deu_Latn", "English first"
@@ -42,8 +42,8 @@ def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(serve
     assert served[route.label] is many and directions.entry_of(served, route) == entries[0][1]
     trace = many.translate("Der kleine Hund", route.direction)
     assert trace.source_tokens[0] == "zul_Latn" and trace.target_tokens[0] == "ace_Arab"
-    shown = directions.menus(served, route)
-    assert (shown["source"], shown["target"]) == ("zul_Latn", "ace_Arab") and "mask" not in shown["targets"]
+    menus = directions.menus(served, route)
+    assert (menus["source"], menus["target"]) == ("zul_Latn", "ace_Arab") and "mask" not in menus["targets"]
     assert directions.menus(served, served.route("de-en")) is None
     # Another entry has its own direction, whatever was chosen among the many; what nobody serves is no pair.
     assert directions.route_of(served, "de-en", "zul_Latn-ace_Arab").direction == "de-en"
@@ -55,14 +55,14 @@ def test_a_recurrent_network_is_called_so_and_further_ones_by_their_own_names(
 ) -> None:
     shutil.copytree(recurrent_checkpoint, tmp_path / "second")
     own = [Translator.load(folder, "cpu") for folder in (recurrent_checkpoint, tmp_path / "second")]
-    shown = {
-        value: str(getattr(shown, "key", shown))
-        for shown, value in directions.entries(Translators([tiny_translator, *own]))
+    labels = {
+        value: str(getattr(labels, "key", labels))
+        for labels, value in directions.entries(Translators([tiny_translator, *own]))
     }
-    assert shown["de-en"] == "German → English" and shown["de-en (gru)"] == "German → English (recurrent)"
-    assert shown["de-en (second)"].endswith("(second)")
+    assert labels["de-en"] == "German → English" and labels["de-en (gru)"] == "German → English (recurrent)"
+    assert labels["de-en (second)"].endswith("(second)")
     alone = directions.entries(Translators(own[:1]))
-    assert [shown.key for shown, _ in alone] == ["German → English (recurrent)"]
+    assert [labels.key for labels, _ in alone] == ["German → English (recurrent)"]
 
 
 def test_a_link_finds_any_two_languages_again(served) -> None:
@@ -74,10 +74,10 @@ def test_a_link_finds_any_two_languages_again(served) -> None:
 
 
 def test_it_is_kept_in_a_checkpoint_of_ours(folder, tmp_path) -> None:
-    found = checkpoint.load(folder)
-    checkpoint.save(tmp_path / "ours", found.model, found.tokenizer, found.directions, languages=found.languages)
-    again = checkpoint.load(tmp_path / "ours")
-    assert again.languages == found.languages and again.directions == found.directions
+    loaded = checkpoint.load(folder)
+    checkpoint.save(tmp_path / "ours", loaded.model, loaded.tokenizer, loaded.directions, languages=loaded.languages)
+    reloaded = checkpoint.load(tmp_path / "ours")
+    assert reloaded.languages == loaded.languages and reloaded.directions == loaded.directions
 
 
 def test_sentences_to_try_are_in_the_language_whoever_brings_them(served, tiny_translator) -> None:
@@ -91,10 +91,10 @@ def test_what_a_large_model_costs_is_said_before_it_is_asked(served, monkeypatch
     many = served.all[0]
     assert directions.describe_route(served, served.routes[0])["offer"]["cost"] is None
     monkeypatch.setattr(directions, "LARGE", 100)
-    said = directions.describe_route(served, served.routes[0])["offer"]["cost"]
+    route = directions.describe_route(served, served.routes[0])["offer"]["cost"]
     decoder = sum(weight.numel() for weight in many.model.decoder.parameters())
     assert many.model.step_numbers == decoder + many.config.num_target_tokens * many.config.d_model
-    assert said.values["read"] == f"{4e-6 * many.model.step_numbers:.0f}" and "parameters" in said
+    assert route.values["read"] == f"{4e-6 * many.model.step_numbers:.0f}" and "parameters" in route
 
 
 LACKING = ["Units", "Phenomena", "By distance"]
@@ -103,10 +103,10 @@ LACKING = ["Units", "Phenomena", "By distance"]
 def test_an_imported_model_says_whose_it_is_and_which_panels_it_lacks(served, tiny_translator, tmp_path) -> None:
     many = served.all[0]
     trace = many.translate("Der Hund", "deu_Latn-eng_Latn")
-    said = summarise(trace, many, registry.lacking(trace, many))["about"]
-    assert said["origin"] == "Made by others: nllb. Licence, as its own card states it: cc-by-nc-4.0."
-    assert [one["panel"] for one in said["lacking"]] == LACKING  # no own sentences, no pairs; positions added
-    assert invitation(many)["about"]["origin"] == said["origin"]
+    about = summarise(trace, many, registry.lacking(trace, many))["about"]
+    assert about["origin"] == "Made by others: nllb. Licence, as its own card states it: cc-by-nc-4.0."
+    assert [one["panel"] for one in about["lacking"]] == LACKING  # no own sentences, no pairs; positions added
+    assert invitation(many)["about"]["origin"] == about["origin"]
     assert invitation(tiny_translator)["about"]["origin"] is None
     theirs.mbart(tmp_path / "mbart").save_pretrained(tmp_path / "mbart")
     learned = Translator.load(tmp_path / "mbart", "cpu")
@@ -135,9 +135,9 @@ def test_a_text_in_another_language_comes_with_the_direction_that_reads_it(tiny_
     served = Translators([tiny_translator, Translator.load(recurrent_checkpoint, "cpu")])
     english, german, french = "My sister paints a red boat.", "Meine Schwester malt ein Boot.", "Le chien dort ici."
     assert directions.mismatch(served, tiny_translator.translate(german, "de-en")) is None
-    found = directions.mismatch(served, tiny_translator.translate(english, "de-en"))
-    assert str(found["text"]) == "This text looks like English, but the direction chosen reads another language."
-    assert found["switch"]["link"] == {"text": english, "direction": "en-fr", "checkpoint": "tiny"}
-    found = directions.mismatch(served, tiny_translator.translate(german, "en-fr"))
-    assert found["switch"]["link"]["direction"] == "de-en", "into the language that was to be read"
+    hint = directions.mismatch(served, tiny_translator.translate(english, "de-en"))
+    assert str(hint["text"]) == "This text looks like English, but the direction chosen reads another language."
+    assert hint["switch"]["link"] == {"text": english, "direction": "en-fr", "checkpoint": "tiny"}
+    hint = directions.mismatch(served, tiny_translator.translate(german, "en-fr"))
+    assert hint["switch"]["link"]["direction"] == "de-en", "into the language that was to be read"
     assert directions.mismatch(served, tiny_translator.translate(french, "de-en"))["switch"] is None

@@ -204,17 +204,17 @@ def test_what_the_panels_say_is_in_the_table(tiny_translator, monkeypatch) -> No
         r"[=·√Σ]|^\S+ → \S+$|[a-z]\(|\d ms$|[a-z.] \d{4}|^nrefs:|^cos [\d.]|^\w+(, \w+){3}$|^(id|logit|d_model|d_ff"
         r"|d_feedforward|pre-norm|post-norm|softmax|FFN|ReLU|sin, cos|pos|bit i of pos|pos / .length − 1.)$"
     )
-    said = 0
+    count = 0
     for found in every_panel(tiny_translator):
         for text, ours in strings(found):
             if ours:
                 assert text in KEYS or JOINED.fullmatch(text), text
-                said += 1
+                count += 1
             elif re.search("[A-Za-z]{2}", text) and text not in tiny_translator.tokenizer.pieces:
                 assert silent.search(text), f"English that goes round the table: {text!r}"
         for text in figure_texts(found):
             assert text["say"] in KEYS if isinstance(text, dict) else not WORDS.search(text), text
-    assert said > 500
+    assert count > 500
 
 
 def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
@@ -239,8 +239,8 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
             mistake()
         sent = for_page(error_message(caught.value))
         assert sent["say"] in KEYS and str(caught.value) == say(sent["say"], **sent["with"])
-        again = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
-        assert (type(again), str(again), for_page(error_message(again))) == (
+        copy = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
+        assert (type(copy), str(copy), for_page(error_message(copy))) == (
             type(caught.value),
             str(caught.value),
             sent,

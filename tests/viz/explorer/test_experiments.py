@@ -1,4 +1,4 @@
-"""What the page's experiments say is what the model does: heads together, edges cut, maps of what they are worth."""
+"""Experiments of the page compared with direct runs of the model: heads switched off, edges cut, patching."""
 
 from __future__ import annotations
 
@@ -30,19 +30,23 @@ def metric_without(scene: Scene, changes: Interventions) -> float:
 
 
 def test_heads_switched_off_together_are_one_run_without_them_all(scene):
-    chosen = [["cross", 0, 1], ["decoder_self", 2, 3], ["encoder_self", 1, 0]]
-    found = heads.joint(scene, {"heads": chosen}, "zero", "all")
-    off = frozenset((AttentionKind(kind), layer, head) for kind, layer, head in chosen)
+    selected = [["cross", 0, 1], ["decoder_self", 2, 3], ["encoder_self", 1, 0]]
+    content = heads.joint(scene, {"heads": selected}, "zero", "all")
+    off = frozenset((AttentionKind(kind), layer, head) for kind, layer, head in selected)
     plain = metric_without(scene, Interventions())
     together = plain - metric_without(scene, Interventions(heads_off=off))
     single = sum(plain - metric_without(scene, Interventions(heads_off=frozenset({head}))) for head in off)
-    said = [value for _, value, _ in found[0]["items"]]
-    assert said == [heads.format_effect(together), heads.format_effect(single), heads.format_effect(together - single)]
+    values = [value for _, value, _ in content[0]["items"]]
+    assert values == [
+        heads.format_effect(together),
+        heads.format_effect(single),
+        heads.format_effect(together - single),
+    ]
     assert heads.joint(scene, {"heads": []}, "zero", "all") == []
-    again = heads.translate_without(scene, {"heads": chosen})
-    assert again.interventions.heads_off == off
+    changed = heads.translate_without(scene, {"heads": selected})
+    assert changed.interventions.heads_off == off
     assert (
-        heads.translate_without(Scene(again, Selection(), scene.translator), {"heads": []}).interventions
+        heads.translate_without(Scene(changed, Selection(), scene.translator), {"heads": []}).interventions
         == Interventions()
     )
 
@@ -68,12 +72,12 @@ def test_every_head_is_estimated_first_and_then_measured(scene):
 @pytest.mark.parametrize("how", list(CutMode))
 def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": how.value}
-    found = cut.describe_effect(scene, data, cut.translate_without(scene, data))
+    effect = cut.describe_effect(scene, data, cut.translate_without(scene, data))
     edges = frozenset({Edge(CROSS, 3, 2, 1, 2)})
     changes = Interventions(cut_edges=edges) if how is CutMode.RENORMALISE else Interventions(zeroed_edges=edges)
     expected = scene.translator.translate(scene.trace.source_text, scene.trace.direction, interventions=changes)
-    assert found["after"] == expected.translation and found["same"] == (expected.target_ids == scene.trace.target_ids)
-    assert found["words"][-1].values["after"] == cut.format_nats(metric_without(scene, changes))
+    assert effect["after"] == expected.translation and effect["same"] == (expected.target_ids == scene.trace.target_ids)
+    assert effect["words"][-1].values["after"] == cut.format_nats(metric_without(scene, changes))
 
 
 @pytest.mark.parametrize(
@@ -95,10 +99,10 @@ def test_edges_that_are_none_are_refused(change):
 
 
 def test_a_map_of_cuts_is_blank_after_the_pinned_row(scene):
-    found = overlays.overlay_map("effect_if_cut", scene, View(DECODER, 1, 2))
+    score_map = overlays.overlay_map("effect_if_cut", scene, View(DECODER, 1, 2))
     expected = measure_edges(scene.case, DECODER, 1, 2)
-    np.testing.assert_allclose(found.values[:4, :4], expected, atol=1e-6)
-    assert np.isnan(found.values[4:]).all() and found.signed and not found.attention
+    np.testing.assert_allclose(score_map.values[:4, :4], expected, atol=1e-6)
+    assert np.isnan(score_map.values[4:]).all() and score_map.signed and not score_map.attention
 
 
 def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
@@ -109,10 +113,10 @@ def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
     next_one = patch.replace_word(scene, {"position": words["words"][1]["position"]}, other, "", "")
     assert other != next_one != scene.trace.source_text
     assert other.startswith("Der ") and other.endswith(" Hund schläft.")
-    found = patch.patch(scene, "Der Hund", "encoder heads", "denoise")
-    assert [block["type"] for block in found] == ["words", "text"]  # unequal lengths, said in words
-    found = patch.patch(scene, "Der Hund", "decoder stream", "noise")
-    grid = next(block for block in found if block["type"] == "grid")
+    content = patch.patch(scene, "Der Hund", "encoder heads", "denoise")
+    assert [block["type"] for block in content] == ["words", "text"]  # unequal lengths, said in words
+    content = patch.patch(scene, "Der Hund", "decoder stream", "noise")
+    grid = next(block for block in content if block["type"] == "grid")
     assert len(grid["rows"]) == 3 and len(grid["columns"]) == 4
     last = grid["rows"][-1]["cells"]
     assert [cell["text"] for cell in last[:-1]] == ["0"] * 3  # no later layer reads them

@@ -1,4 +1,4 @@
-"""What the explorer's page asks of the server, asked as the page asks it."""
+"""The explorer's questions, sent as the page sends them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ VIEW |= {"special": "show", "predicted": True}
 
 @pytest.fixture(scope="module")
 def trace(tiny_translator):
-    found = tiny_translator.translate(LONG)
-    assert found.cross.weights[0, 0].size > overlays.MOST_EDGES
-    return found
+    trace = tiny_translator.translate(LONG)
+    assert trace.cross.weights[0, 0].size > overlays.MOST_EDGES
+    return trace
 
 
 def ask(translator: Translator, trace, name: str, **data) -> dict | File:
-    """What the explorer is answered about a trace that it shows."""
+    """Return the answer to a question of the explorer about a trace."""
     registry.load_all()
     translators = Translators([translator])
     context = Context(translators, Traces(translators))
@@ -73,8 +73,8 @@ def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone
     recurrent = Translator.load(recurrent_checkpoint, "cpu")
     trace = recurrent.translate("Der Hund")
     view = {**VIEW, "kind": "alignment", "layer": 0, "head": 0}
-    found = ask(recurrent, trace, "overlay", overlay="effect_if_cut", view=view)
-    assert "to show of alignment" in str(found["error"])
+    answer = ask(recurrent, trace, "overlay", overlay="effect_if_cut", view=view)
+    assert "to show of alignment" in str(answer["error"])
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ def test_the_difference_from_the_layers_mean(hand_made_trace, kind):
     weights = hand_made_trace.maps(kind).weights.astype(np.float64)
     widest = max(np.abs(layer - layer.mean(0)).max() for layer in weights)
     for layer, head in product(range(len(weights)), range(4)):
-        found = overlays.overlay_map("layer_difference", Scene(hand_made_trace), View(kind, layer, head))
-        assert np.allclose(found.values, weights[layer, head] - weights[layer].mean(0), atol=1e-6)
-        assert np.allclose(found.values.sum(1), 0, atol=1e-6)
-        assert found.signed and not found.attention and found.limits == pytest.approx((-widest, widest))
+        score_map = overlays.overlay_map("layer_difference", Scene(hand_made_trace), View(kind, layer, head))
+        assert np.allclose(score_map.values, weights[layer, head] - weights[layer].mean(0), atol=1e-6)
+        assert np.allclose(score_map.values.sum(1), 0, atol=1e-6)
+        assert score_map.signed and not score_map.attention and score_map.limits == pytest.approx((-widest, widest))
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
@@ -38,14 +38,14 @@ def test_words_and_hidden_tokens_are_those_of_attention(hand_made_trace, kind, s
     """The difference of two maps in words is the words' difference of them: nothing is lost on the way."""
     for words, predicted in product((False, True), repeat=2):
         view = View(kind, 1, 2, words=words, special=special, predicted=predicted)
-        found = overlays.overlay_map("layer_difference", Scene(hand_made_trace), view)
-        shown = replace(view, special=Special.HIDE if special == Special.RENORMALISE else special)
-        head, mean = (score_map(hand_made_trace, replace(shown, combine=combine)) for combine in ("single", "mean"))
-        assert (found.rows, found.columns) == (head.rows, head.columns)
-        assert (found.row_positions, found.column_positions) == (head.row_positions, head.column_positions)
+        difference = overlays.overlay_map("layer_difference", Scene(hand_made_trace), view)
+        changed = replace(view, special=Special.HIDE if special == Special.RENORMALISE else special)
+        head, mean = (score_map(hand_made_trace, replace(changed, combine=combine)) for combine in ("single", "mean"))
+        assert (difference.rows, difference.columns) == (head.rows, head.columns)
+        assert (difference.row_positions, difference.column_positions) == (head.row_positions, head.column_positions)
         expected = head.values.astype(np.float64) - mean.values
-        assert np.allclose(np.where(np.isnan(expected), found.values, expected), found.values, atol=1e-6)
-        assert not np.isnan(found.values).any()
+        assert np.allclose(np.where(np.isnan(expected), difference.values, expected), difference.values, atol=1e-6)
+        assert not np.isnan(difference.values).any()
 
 
 def test_a_score_that_is_not_additive_keeps_what_is_furthest_from_zero():
@@ -56,13 +56,13 @@ def test_a_score_that_is_not_additive_keeps_what_is_furthest_from_zero():
 
 def test_what_is_sent_says_everything(hand_made_trace):
     view = View("cross", 2, 1, predicted=True)
-    found = overlays.overlay_map("layer_difference", Scene(hand_made_trace), view)
-    sent = json.loads(json.dumps(for_page(descriptor("layer_difference", "t", view.kind, found))))
+    score_map = overlays.overlay_map("layer_difference", Scene(hand_made_trace), view)
+    sent = json.loads(json.dumps(for_page(descriptor("layer_difference", "t", view.kind, score_map))))
     assert sent.keys() == {"id", "title", "kind", "unit", "signed", "range", "rows", "columns", "codec", "data"}
     assert sent["codec"] == "signed16" and sent["signed"] is True and sent["range"][0] == -sent["range"][1] < 0
     read = CODECS[sent["codec"]].decode(sent["data"], (len(sent["rows"]["labels"]), len(sent["columns"]["labels"])))
-    assert np.abs(read - found.values).max() < 6.2e-5 * np.abs(found.values).max()
-    plain = replace(found, values=np.abs(found.values), signed=False, limits=None)
+    assert np.abs(read - score_map.values).max() < 6.2e-5 * np.abs(score_map.values).max()
+    plain = replace(score_map, values=np.abs(score_map.values), signed=False, limits=None)
     sent = descriptor("x", "x", view.kind, plain)
     assert sent["codec"] == "root16" and sent["range"] == [0.0, float(plain.values.max())]
     assert descriptor("x", "x", view.kind, replace(plain, values=plain.values * 100))["codec"] == "signed16"
@@ -85,17 +85,17 @@ def test_an_overlay_may_ask_the_model(tiny_translator, monkeypatch):
     """Joint columns, too: source and prefix side by side, with words merged over both."""
 
     def largest(scene: Scene, view: View):
-        found = scene.output.logits[0].max(-1).values.numpy()[:, None]
+        score_map = scene.output.logits[0].max(-1).values.numpy()[:, None]
         columns = len(scene.trace.source_ids) + len(scene.trace.decoder_ids)
-        return label_scores(np.repeat(found, columns, axis=1), scene.trace, view, "logit")
+        return label_scores(np.repeat(score_map, columns, axis=1), scene.trace, view, "logit")
 
     monkeypatch.setitem(OVERLAYS, "largest", Overlay("Largest logit", "", largest, needs_model=True))
     trace = tiny_translator.translate("Der kleine Hund schläft.")
     scene = Scene(trace, made_by=tiny_translator)
-    found = overlays.overlay_map("largest", scene, View("cross", 0, 0))
-    assert found.values.shape == (len(trace.target_ids), len(trace.source_ids) + len(trace.target_ids))
+    score_map = overlays.overlay_map("largest", scene, View("cross", 0, 0))
+    assert score_map.values.shape == (len(trace.target_ids), len(trace.source_ids) + len(trace.target_ids))
     merged = overlays.overlay_map("largest", scene, View("cross", 0, 0, words=True))
-    assert sum(map(len, merged.column_positions)) == found.values.shape[1] > merged.values.shape[1]
-    assert merged.values.max() == found.values.max()
+    assert sum(map(len, merged.column_positions)) == score_map.values.shape[1] > merged.values.shape[1]
+    assert merged.values.max() == score_map.values.max()
     with pytest.raises(Refusal, match="translate again"):
         overlays.overlay_map("largest", Scene(trace), View("cross", 0, 0))

@@ -1,4 +1,4 @@
-"""Every panel of the lab's registry, and the values at which tests try its controls."""
+"""All panels, and the values of their controls that tests try."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def named(name: str) -> Panel:
 
 
 def settings(panel: Panel, scene: Scene) -> Iterator[tuple]:
-    """Values of all controls: each choice, each slider at both ends and where it starts, each text empty and typed."""
+    """Yield values of all controls: each choice, both ends and the start of each slider, texts empty and typed."""
     values = [_values(control, scene) for control in panel.controls]
     for i in range(max(map(len, values), default=1)):
         yield tuple(options[i % len(options)] for options in values)
@@ -33,17 +33,19 @@ def _values(control: Control, scene: Scene) -> tuple:
         return control.coerce(-999, config), control.coerce(9999, config), control.coerce(None, config)
     if isinstance(control, Choice):
         return tuple(control.options)
-    return "", " ".join(reversed(scene.trace.source_text.split()))  # the same words, as breaking the model needs
+    return "", " ".join(
+        reversed(scene.trace.source_text.split())
+    )  # a permutation of the words, which the panel "Break it" requires
 
 
 def contents(panel: Panel, scene: Scene, *values: object) -> list[Blocks]:
-    """All that the panel shows, one after another."""
-    found = panel.content(scene, *values)
-    return list(found) if isgeneratorfunction(panel.compute) else [found]
+    """Return all versions of the blocks that the panel shows."""
+    content = panel.content(scene, *values)
+    return list(content) if isgeneratorfunction(panel.compute) else [content]
 
 
 def begin(panel: Panel, scene: Scene, block: dict, *values: object) -> tuple[Scene, list[tuple[int, int]]]:
-    """Begin the work of a block `take` as the page does. Returns the scene that asks for its result, and the parts."""
+    """Start the work of a block as the page does. Returns the scene that requests its result, and the progress."""
     begun = replace(scene, begun=frozenset([block["work"]]))
     with pytest.raises(WorkNeeded) as needed:
         panel.content(begun, *values)

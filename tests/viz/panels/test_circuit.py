@@ -37,19 +37,19 @@ def of_type(blocks: list[dict], name: str) -> dict:
 
 
 def test_the_picture_has_the_edges_that_the_library_finds(scene):
-    found = named("why-circuit").content(scene, SECOND, 20, "")
+    content = named("why-circuit").content(scene, SECOND, 20, "")
     pair = circuit.pair_with(scene, SECOND)
     expected = circuits.find_circuit(scene.translator, [pair])
     edges = [edge for edge, _ in expected.top_edges(20)]
-    into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in of_type(found, "table")["rows"]]
+    into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in of_type(content, "table")["rows"]]
     assert for_page(into) == for_page([describe_node(e.reader) for e in edges[:12]])
-    picture = of_type(found, "figure")
+    picture = of_type(content, "figure")
     assert len(picture["figure"]["data"]) == len(edges) + 3
-    (facts,) = (block for block in found if block["type"] == "facts")
+    (facts,) = (block for block in content if block["type"] == "facts")
     lead = scene.case.metric()
     assert facts["items"][0][1].replace("−", "-") == pytest.approx(f"{lead:+.1f}") or abs(lead) < 1
-    json.dumps(for_page(found), allow_nan=False)
-    # What is drawn leads on: an edge to its measurement, a head to its map.
+    json.dumps(for_page(content), allow_nan=False)
+    # A click on an edge measures it; a click on a head opens its map.
     middles, nodes, ends = picture["figure"]["data"][-3:]
     assert ends["text"] == ["Hund Tisch", token_names(scene.trace, scene.question)[0]]
     assert {*middles["ids"]} <= {*picture["clicks"]} and len({*middles["ids"]}) == len(edges)
@@ -63,13 +63,13 @@ def test_the_picture_has_the_edges_that_the_library_finds(scene):
 
 def test_an_edge_is_measured_by_cutting_it(scene):
     pair = circuit.pair_with(scene, SECOND)
-    found = circuits.find_circuit(scene.translator, [pair])
-    edge = next(edge for edge, _ in found.top_edges(40) if edge.letter)
+    own = circuits.find_circuit(scene.translator, [pair])
+    edge = next(edge for edge, _ in own.top_edges(40) if edge.letter)
     data = {"act": "measured", "sender": edge.sender, "receiver": edge.receiver}
     _, facts = named("why-circuit").act(scene, data, SECOND, 20, "")
     ways = edge.receiver, edge.reader, "logits", ""
     expected = [
-        format_effect(found.path_effect(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"
+        format_effect(own.path_effect(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"
     ]
     assert [value for _, value, _ in facts["items"]] == expected
     with pytest.raises(Refusal, match="no such edge"):
@@ -81,10 +81,10 @@ def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
     panel, typed = named("why-circuit"), "Hund = Katze"
     _, parts = begin(panel, scene, of_type(panel.content(scene, SECOND, 20, typed), "take"), SECOND, 20, typed)
     assert parts == sorted(parts) and parts[-1] == (5, 5)  # three pairs find it; six test it, four and two
-    found = panel.content(scene, SECOND, 20, typed)
-    table = [block for block in found if block["type"] == "table"][-1]
+    content = panel.content(scene, SECOND, 20, typed)
+    table = [block for block in content if block["type"] == "table"][-1]
     assert len(table["rows"]) == 12 and table["rows"][9][2].startswith("1.00 [")
-    json.dumps(for_page(found), allow_nan=False)
+    json.dumps(for_page(content), allow_nan=False)
     with pytest.raises(Refusal, match="Type fillers as"):
         begin(panel, scene, of_type(panel.content(scene, SECOND, 20, "Hund"), "take"), SECOND, 20, "Hund")
 
@@ -129,9 +129,9 @@ def test_edges_that_lead_into_one_head_are_named_apart():
 
 
 def test_of_unequal_lengths_the_decoder_alone_is_drawn(scene):
-    found = named("why-circuit").content(scene, "Hund", 10, "")
-    assert "different numbers of tokens" in str(for_page(found))
-    drawn = of_type(found, "figure")["figure"]["data"][-2]
+    content = named("why-circuit").content(scene, "Hund", 10, "")
+    assert "different numbers of tokens" in str(for_page(content))
+    drawn = of_type(content, "figure")["figure"]["data"][-2]
     assert drawn["ids"] and all(name.startswith("decoder.") or name == "logits" for name in drawn["ids"])
 
 

@@ -1,4 +1,4 @@
-"""What the panels of the tab "Why" let people take away reads back as what was shown."""
+"""Files that panels of the tab "Why" offer contain the numbers that the panels show."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def scene(tiny_translator) -> Scene:
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
 def test_what_is_taken_away_reads_back(scene, name) -> None:
-    found = downloads.matrix_file(scene, {"format": name})
-    assert found.name == f"why-step4.{name}" and found.media_type == FORMATS[name].media_type
-    values = FORMATS[name].why.read(found.content)
+    file = downloads.matrix_file(scene, {"format": name})
+    assert file.name == f"why-step4.{name}" and file.media_type == FORMATS[name].media_type
+    values = FORMATS[name].why.read(file.content)
     expected = attribute(scene.translator, scene.trace, step=3)
     assert values.dtype == np.float64
     np.testing.assert_array_equal(values, np.stack([row.values for row in expected.rows]))
@@ -47,8 +47,8 @@ EXPERIMENTS = {
 }
 
 
-def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
-    """What the panel shows last, and the numbers that it is of, found by themselves."""
+def last_blocks(scene, name: str) -> tuple[list[dict], np.ndarray]:
+    """Return the last blocks of a panel, and its numbers computed by the library."""
     if name == "heads":
         *_, found = heads.explore_heads(scene, "zero", "all")
         rows = why.measure_heads(scene.translator, scene.trace, step=3).effects
@@ -73,7 +73,7 @@ def shown(scene, name: str) -> tuple[list[dict], np.ndarray]:
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
-    found, expected = shown(scene, name)
+    found, expected = last_blocks(scene, name)
     buttons = next(block for block in found if block["type"] == "exports")
     act, controls = EXPERIMENTS[name]
     for form in (one["text"] for one in buttons["formats"]):

@@ -1,4 +1,4 @@
-"""What the lab's panels say of relative positions. That they serve every family: test_lab.py."""
+"""Panels on a model with relative positions (T5)."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def scene(tmp_path_factory) -> Scene:
 
 
 def test_attention_shows_content_bias_and_their_sum(scene):
-    shown = panels.contents(panels.named("attention"), scene, "", 1, 2, 1, 10)[-1]
-    (table,) = [block for block in shown if block["type"] == "table"]
+    content = panels.contents(panels.named("attention"), scene, "", 1, 2, 1, 10)[-1]
+    (table,) = [block for block in content if block["type"] == "table"]
     assert len(table["columns"]) == len(table["rows"][1]) == 11
 
 
 def test_a_flat_curve_is_no_curve_and_other_heads_keep_theirs(scene):
-    chosen = Scene(scene.trace, Selection(kind=AttentionKind.ENCODER_SELF, layer=0, head=2), scene.translator)
-    changes = interventions_for(chosen, FLAT, 0)
+    selected = Scene(scene.trace, Selection(kind=AttentionKind.ENCODER_SELF, layer=0, head=2), scene.translator)
+    changes = interventions_for(selected, FLAT, 0)
     output = scene.translator.inspect(scene.trace.source_ids, scene.trace.target_ids, interventions=changes)
     plain = scene.output.attention(AttentionKind.ENCODER_SELF, 1)
-    found = output.attention(AttentionKind.ENCODER_SELF, 1)
-    assert not found.bias[:, 2].any() and (found.bias[:, [0, 1, 3]] == plain.bias[:, [0, 1, 3]]).all()
+    record = output.attention(AttentionKind.ENCODER_SELF, 1)
+    assert not record.bias[:, 2].any() and (record.bias[:, [0, 1, 3]] == plain.bias[:, [0, 1, 3]]).all()
     with pytest.raises(ValueError, match="can be flattened where"):
         interventions_for(Scene(scene.trace, Selection(kind=AttentionKind.CROSS), scene.translator), FLAT, 0)
 
 
 def test_curves_are_what_is_added(scene):
-    found = curves(scene.translator.model.decoder, 1)
+    biases = curves(scene.translator.model.decoder, 1)
     bias = scene.output.attention(AttentionKind.DECODER_SELF, 1).bias[0]
     for distance in range(bias.shape[-1]):
-        at = int(np.flatnonzero(found.distances == -distance)[0])
-        np.testing.assert_array_equal(found.values[:, at], bias[:, distance, 0])
+        at = int(np.flatnonzero(biases.distances == -distance)[0])
+        np.testing.assert_array_equal(biases.values[:, at], bias[:, distance, 0])

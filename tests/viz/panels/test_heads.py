@@ -49,17 +49,17 @@ def scene(surveyed) -> Scene:
 
 def test_the_overview_holds_every_value(scene, surveyed):
     sent, *_ = survey.overview(scene)
-    found = surveyed.survey.directions["de-en"].kinds
-    assert [kind["kind"] for kind in sent["kinds"]] == [kind.value for kind in found]
-    for kind, k in zip(sent["kinds"], found.values()):
+    kinds = surveyed.survey.directions["de-en"].kinds
+    assert [kind["kind"] for kind in sent["kinds"]] == [kind.value for kind in kinds]
+    for kind, k in zip(sent["kinds"], kinds.values()):
         for name, e in k.statistics.items():
             np.testing.assert_allclose(kind["statistics"][name]["low"], e.low.reshape(-1), atol=1e-3)
 
 
 def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveyed(scene, surveyed, tiny_translator):
-    found = surveyed.survey.directions["de-en"]
+    direction = surveyed.survey.directions["de-en"]
     bold = replace(
-        found,
+        direction,
         kinds={
             kind: replace(
                 k,
@@ -70,10 +70,10 @@ def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveye
                     for name, e in k.statistics.items()
                 },
             )
-            for kind, k in found.kinds.items()
+            for kind, k in direction.kinds.items()
         },
     )
-    told = explorer.explorer_payload(Translators([_with(surveyed, bold)]), scene.trace, Selection())["marks"]
+    payload = explorer.explorer_payload(Translators([_with(surveyed, bold)]), scene.trace, Selection())["marks"]
     expected = {
         (kind.value, str(STATISTICS[name].title), layer, head, round(float(k.statistics[name].value[layer, head]), 2))
         for kind, k in bold.kinds.items()
@@ -81,12 +81,12 @@ def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveye
         for head, names in enumerate(row)
         for name in names
     }
-    assert {(one["kind"], str(one["title"]), *head) for one in told["named"] for head in one["heads"]} == expected
-    assert expected and told["sentences"] == found.sentences
+    assert {(one["kind"], str(one["title"]), *head) for one in payload["named"] for head in one["heads"]} == expected
+    assert expected and payload["sentences"] == direction.sentences
     for translators in (Translators([tiny_translator]), None):
         assert explorer.explorer_payload(translators, scene.trace, Selection())["marks"] == {}
     assert set(MARKS) == {name for name, statistic in STATISTICS.items() if statistic.threshold is not None}
-    assert len(json.dumps(for_page(told))) < 100 + 150 * len(STATISTICS) + 16 * len(expected)
+    assert len(json.dumps(for_page(payload))) < 100 + 150 * len(STATISTICS) + 16 * len(expected)
 
 
 def _with(translator, found):
@@ -120,40 +120,40 @@ def test_a_card_is_of_its_head_and_tests_it_here(scene, surveyed):
 
 
 def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
-    found = surveyed.survey.directions["de-en"]
-    cross = found.kinds[AttentionKind.CROSS]
+    direction = surveyed.survey.directions["de-en"]
+    cross = direction.kinds[AttentionKind.CROSS]
     read = cross.statistics["diagonal"]  # whatever there is
     better = np.where(np.arange(read.value.size).reshape(read.value.shape) % 2, 0.5, -0.5)  # at every other head
 
     def scene_of(layer: int, head: int) -> Scene:
         written = replace(read, value=read.value + better)
         kinds = {
-            **found.kinds,
+            **direction.kinds,
             AttentionKind.CROSS: replace(
                 cross, statistics={**cross.statistics, "alignment_read": read, "alignment_predicted": written}
             ),
         }
         return Scene(
-            scene.trace, Selection(AttentionKind.CROSS, layer, head), _with(surveyed, replace(found, kinds=kinds))
+            scene.trace, Selection(AttentionKind.CROSS, layer, head), _with(surveyed, replace(direction, kinds=kinds))
         )
 
     assert alignment.PANEL.controls[1].start == alignment.MEASURED
     for head, row, words in ((1, RowToken.PREDICTED, "the token it writes"), (2, RowToken.READ, "the token it reads")):
-        one = scene_of(1, head)
-        assert alignment.measured_row(one, alignment.SELECTED) is row
-        note, sent, _ = alignment.alignment(one, alignment.SELECTED, alignment.MEASURED)
+        example = scene_of(1, head)
+        assert alignment.measured_row(example, alignment.SELECTED) is row
+        note, sent, _ = alignment.alignment(example, alignment.SELECTED, alignment.MEASURED)
         assert words in note["text"]
-        assert sent == alignment.alignment(one, alignment.SELECTED, row.value)[1]
+        assert sent == alignment.alignment(example, alignment.SELECTED, row.value)[1]
     assert (
-        alignment.measured_row(replace(scene, made_by=_with(surveyed, replace(found, kinds={}))), alignment.ALL)
+        alignment.measured_row(replace(scene, made_by=_with(surveyed, replace(direction, kinds={}))), alignment.ALL)
         is RowToken.READ
     )
 
 
 def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
-    found = search.search(scene)
-    assert "The pinned cell" in found[0]["text"]
-    ranking = found[1]["blocks"][0]
+    content = search.search(scene)
+    assert "The pinned cell" in content[0]["text"]
+    ranking = content[1]["blocks"][0]
     assert str(ranking["columns"][1]) == "own position"
     values = surveyed.survey.directions["de-en"].kinds[ENCODER].statistics["itself"].value
     layer, head = np.unravel_index(values.argmax(), values.shape)
@@ -163,8 +163,8 @@ def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
 def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
     maps = word_maps(scene.translator, scene.trace)[RowToken.READ].weights
     links = [list(link) for link in sorted(alignment.best_links(maps[2, 1]))]
-    given = {"sure": links, "possible": links[:1]}
-    _, both = alignment.score_heads(scene, given, alignment.SELECTED, RowToken.READ.value)
+    data = {"sure": links, "possible": links[:1]}
+    _, both = alignment.score_heads(scene, data, alignment.SELECTED, RowToken.READ.value)
     grids, table = both["blocks"]
     perfect = {str(row[0]) for row in table["rows"] if row[2]["text"] == "0.000" and str(row[1]) == "token read"}
     assert "layer 3, head 2" in perfect
@@ -175,9 +175,9 @@ def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
     ]
     np.testing.assert_allclose(rates, expected, atol=1e-6)
     for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
-        for name in given:
+        for name in data:
             with pytest.raises(ValueError, match="asked for something unknown"):
-                alignment.score_heads(scene, {**given, name: wrong}, alignment.SELECTED, RowToken.READ.value)
+                alignment.score_heads(scene, {**data, name: wrong}, alignment.SELECTED, RowToken.READ.value)
 
 
 def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
@@ -193,15 +193,15 @@ def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
 
 
 def test_links_are_read_from_whatever_is_asked_for(scene, surveyed):
-    found = {}
+    rates = {}
     for source in alignment.PANEL.controls[0].options:
         for row in RowToken:
             note, *rest = alignment.alignment(scene, source, row.value)
-            found[source, row] = note["text"], rest and rest[0]["scores"]
-    assert "No heads of this model have been chosen" in found[alignment.CHOSEN, RowToken.READ][0]
-    assert len({text for text, _ in found.values()}) == len(found) - 1
-    chosen = (Voter(0, 2, RowToken.READ, False), Voter(2, 1, RowToken.PREDICTED, False))
-    linked = _with(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=chosen))
+            rates[source, row] = note["text"], rest and rest[0]["scores"]
+    assert "No heads of this model have been chosen" in rates[alignment.CHOSEN, RowToken.READ][0]
+    assert len({text for text, _ in rates.values()}) == len(rates) - 1
+    voters = (Voter(0, 2, RowToken.READ, False), Voter(2, 1, RowToken.PREDICTED, False))
+    linked = _with(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=voters))
     note, sent, _ = alignment.alignment(
         Scene(scene.trace, scene.selection, linked), alignment.CHOSEN, RowToken.READ.value
     )
@@ -246,9 +246,9 @@ def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):
         patch.setattr(
             type(tiny_translator.tokenizer), "encode", None
         )  # what is measured is kept, no sentence read again
-        taken = surveys.find_survey(tiny_translator, "de-en")
-    assert taken.linked_by == find_linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
-    assert "alignment_read" in taken.kinds[AttentionKind.CROSS].statistics
+        survey_work = surveys.find_survey(tiny_translator, "de-en")
+    assert survey_work.linked_by == find_linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
+    assert "alignment_read" in survey_work.kinds[AttentionKind.CROSS].statistics
     linked = alignment.alignment(scene, alignment.CHOSEN, "read")
     assert linked[0]["type"] == "text" and linked[1]["type"] == "links"
 
@@ -269,5 +269,5 @@ def test_a_survey_of_translations_without_words_chooses_no_heads(tiny_translator
     monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
     work = surveys.survey_work(tiny_translator, "de-en")
     list(work.run())
-    found = work.result()
-    assert found.linked_by == () and "alignment_read" not in found.kinds[AttentionKind.CROSS].statistics
+    study = work.result()
+    assert study.linked_by == () and "alignment_read" not in study.kinds[AttentionKind.CROSS].statistics

@@ -75,16 +75,16 @@ def test_a_heatmap_carries_every_number() -> None:
 
 def test_projections_draw_the_stream_and_what_becomes_of_it(scene) -> None:
     output, module = scene.output, scene.translator.model.attention(AttentionKind.CROSS, 1)
-    found = projections.project(scene, "cross", 2, 3)
-    shown = drawn(found)
-    np.testing.assert_allclose(shown["x, read by K"], output.memory[0].numpy(), atol=1e-5)
-    np.testing.assert_allclose(shown["K = x W_K + b"][:, 16:24], shown["K of head 3"], atol=1e-6)
-    np.testing.assert_allclose(shown["V of head 3"], output.attention(AttentionKind.CROSS, 1).values[0, 2], atol=1e-5)
+    content = projections.project(scene, "cross", 2, 3)
+    arrays = drawn(content)
+    np.testing.assert_allclose(arrays["x, read by K"], output.memory[0].numpy(), atol=1e-5)
+    np.testing.assert_allclose(arrays["K = x W_K + b"][:, 16:24], arrays["K of head 3"], atol=1e-6)
+    np.testing.assert_allclose(arrays["V of head 3"], output.attention(AttentionKind.CROSS, 1).values[0, 2], atol=1e-5)
     weight = module.projection.weight.detach().numpy()[16:24].T  # the rows of W_Q for head 3, as columns
-    np.testing.assert_allclose(shown["columns of W_Q for head 3"], weight, atol=1e-6)
-    framed = found[3]["maps"][2]
+    np.testing.assert_allclose(arrays["columns of W_Q for head 3"], weight, atol=1e-6)
+    framed = content[3]["maps"][2]
     assert framed["frame"] == [0, 16, len(scene.trace.decoder_inputs), 8]
-    assert "V from the memory" in found[0]["text"]
+    assert "V from the memory" in content[0]["text"]
 
 
 def test_of_a_wide_model_whole_heads_around_the_chosen_one_are_shown() -> None:
@@ -95,8 +95,8 @@ def test_of_a_wide_model_whole_heads_around_the_chosen_one_are_shown() -> None:
 
 
 def test_heads_show_parts_that_sum_to_what_was_added(scene) -> None:
-    found = heads.combine_heads(scene, "encoder_self", 2, 3)
-    (table,) = tables(found)
+    content = heads.combine_heads(scene, "encoder_self", 2, 3)
+    (table,) = tables(content)
     added = scene.output.encoder_records[1].sublayers[0].added[0, 2].numpy()
     parts = np.array([row[3]["values"] for row in table["rows"]])  # four significant digits
     np.testing.assert_allclose(parts.sum(0), added, atol=4e-3)
@@ -106,32 +106,32 @@ def test_heads_show_parts_that_sum_to_what_was_added(scene) -> None:
 
 
 def test_the_attention_panel_draws_the_whole_head(scene) -> None:
-    found = attention.attention(scene, "", 0, 0, 0)
-    shown, weights = drawn(found), scene.trace.decoder_self.weights[2, 3]
+    content = attention.attention(scene, "", 0, 0, 0)
+    shown, weights = drawn(content), scene.trace.decoder_self.weights[2, 3]
     np.testing.assert_allclose(shown["softmax"], weights, atol=1e-5)
     scores = shown["Q Kᵀ / √8"].astype(np.float64)
     open_cells = np.tri(*scores.shape, dtype=bool)
     np.testing.assert_array_equal(np.isnan(shown["masked"]), ~open_cells)
     expected = torch.tensor(np.where(open_cells, scores, -np.inf)).softmax(-1).numpy()
     np.testing.assert_allclose(expected, weights, atol=1e-5)
-    assert "0 cells" not in str(found) and drawn(attention.attention(scene, "cross", 1, 1, 1))["masked"].size
+    assert "0 cells" not in str(content) and drawn(attention.attention(scene, "cross", 1, 1, 1))["masked"].size
 
 
 def test_without_weights_and_the_trained_head_are_drawn_side_by_side(scene) -> None:
     model, ids = scene.translator.model, torch.tensor([scene.trace.source_ids])
     for which, x in (("alone", model.token_rows(ids)), ("placed", model.embed(ids))):
-        shown = drawn(plain.plain(scene, which, 2, 3))
+        content = drawn(plain.plain(scene, which, 2, 3))
         x = x[0].detach().double()
-        np.testing.assert_allclose(shown["softmax(x xᵀ)"], (x @ x.T).softmax(-1).numpy(), atol=1e-5)
-        np.testing.assert_allclose(shown["softmax(x xᵀ / √d)"], (x @ x.T / 32**0.5).softmax(-1).numpy(), atol=1e-5)
-        np.testing.assert_array_equal(shown["layer 2, head 3: trained"], scene.trace.encoder_self.weights[1, 2])
+        np.testing.assert_allclose(content["softmax(x xᵀ)"], (x @ x.T).softmax(-1).numpy(), atol=1e-5)
+        np.testing.assert_allclose(content["softmax(x xᵀ / √d)"], (x @ x.T / 32**0.5).softmax(-1).numpy(), atol=1e-5)
+        np.testing.assert_array_equal(content["layer 2, head 3: trained"], scene.trace.encoder_self.weights[1, 2])
 
 
 def test_the_kernels_panel_draws_weights_that_make_the_curve(scene) -> None:
     for name in ("gaussian", "attention"):
-        found = kernels.kernels(scene, name, 5, 20)
-        picture = next(part for part in found[2]["blocks"] if part["type"] == "figure")["figure"]
-        weights = drawn(found)["weights: a row per query, a column per point"]
+        content = kernels.kernels(scene, name, 5, 20)
+        picture = next(part for part in content[2]["blocks"] if part["type"] == "figure")["figure"]
+        weights = drawn(content)["weights: a row per query, a column per point"]
         points, _, fit = (decoded(trace["y"]) for trace in picture["data"])
         np.testing.assert_allclose(weights @ points, fit, atol=1e-5)
         np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
@@ -145,31 +145,31 @@ def decoded(values: object) -> np.ndarray:
 
 
 def test_the_scale_panel_measures_this_head(scene) -> None:
-    found = scale.scale(scene, 50, "cross", 1, 2)
+    content = scale.scale(scene, 50, "cross", 1, 2)
     record = scene.output.attention(AttentionKind.CROSS, 0)
     dots = (record.queries[0, 1].double() @ record.keys[0, 1].double().T).numpy()
-    in_model = tables(found)[1]["rows"]
+    in_model = tables(content)[1]["rows"]
     assert in_model[0][1]["text"] == blocks.compact(float(dots.var()))
     assert in_model[1][1]["text"] == blocks.compact(float((dots / 8**0.5).var()))
     assert in_model[1][2]["text"] == blocks.compact(float(scene.trace.cross.weights[0, 1].max(-1).mean()))
-    marks = [note["text"] for part in found[1]["blocks"] for note in part["figure"]["layout"]["annotations"]]
+    marks = [note["text"] for part in content[1]["blocks"] for note in part["figure"]["layout"]["annotations"]]
     assert marks[0] == "d_k = 50" and marks[1]["say"] == "this model: {n}" and marks[1]["with"]["n"] == 8
 
 
 def test_the_race_runs_at_sizes_that_its_heads_divide(scene) -> None:
     for heads_, d_model, width in ((8, 32, 32), (5, 32, 30), (32, 16, 32)):
-        found = race.race(scene, 2, 3, d_model, heads_, 1)
-        mine, tried = tables(found)[0]["rows"]
+        content = race.race(scene, 2, 3, d_model, heads_, 1)
+        mine, tried = tables(content)[0]["rows"]
         assert [cell["text"] for cell in tried[1:6]] == ["2", "3", str(width), str(heads_), str(width // heads_)]
         assert mine[3]["text"] == "32" and mine[4]["text"] == "4"
-        assert any("evenly" in block.get("text", "") for block in found) is (width != d_model)
+        assert any("evenly" in block.get("text", "") for block in content) is (width != d_model)
 
 
 def test_the_space_panel_says_what_holds_and_refuses_in_words(scene) -> None:
     word = space.longest_piece(scene.trace, scene.translator)
-    found = space.embedding_space(scene, word, "")
-    assert len(found[1]["blocks"][0]["blocks"][0]["rows"]) == 10
-    assert any("single pieces" in str(part) for part in found[1]["blocks"][-1]["blocks"])
+    content = space.embedding_space(scene, word, "")
+    assert len(content[1]["blocks"][0]["blocks"][0]["rows"]) == 10
+    assert any("single pieces" in str(part) for part in content[1]["blocks"][-1]["blocks"])
     several, summed = space.embedding_space(scene, "Donaudampfschiff", f"{word} − {word} + {word} = Dampfschiff")[1][
         "blocks"
     ][:2]
@@ -180,42 +180,42 @@ def test_the_space_panel_says_what_holds_and_refuses_in_words(scene) -> None:
 
 
 def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:
-    found = padding.make_batch_masks(scene.translator, scene.trace)
+    batch = padding.make_batch_masks(scene.translator, scene.trace)
     blocks_ = [block for block in masks.show_masks(scene, "masks", "") if block["type"] == "maps"]
     assert len(blocks_) == 2
     for i, block in enumerate(blocks_):
-        shown = drawn([block])
-        for name, mask in found.squares(i).items():
-            np.testing.assert_array_equal(shown[str(masks.TITLES[name])], mask)
-        assert block["maps"][0]["columns"] == [*map(display, found.tokens[i])]
+        content = drawn([block])
+        for name, mask in batch.squares(i).items():
+            np.testing.assert_array_equal(content[str(masks.TITLES[name])], mask)
+        assert block["maps"][0]["columns"] == [*map(display, batch.tokens[i])]
         names, own = block["maps"][-1]["rows"], row_names(scene.trace, AttentionKind.CROSS)
-        assert len(names) == len(found.inputs[i]) and (i or names[: len(own)] == own), "one label for rows everywhere"
-    output = padding.run_padded(scene.translator, found)
+        assert len(names) == len(batch.inputs[i]) and (i or names[: len(own)] == own), "one label for rows everywhere"
+    output = padding.run_padded(scene.translator, batch)
     weights = [block for block in masks.show_masks(scene, "weights", "") if block["type"] == "maps"]
-    shown = drawn([weights[1]])
-    np.testing.assert_array_equal(shown["Cross-attention"], output.attention(AttentionKind.CROSS, 2).weights[1, 3])
+    content = drawn([weights[1]])
+    np.testing.assert_array_equal(content["Cross-attention"], output.attention(AttentionKind.CROSS, 2).weights[1, 3])
     np.testing.assert_array_equal(
-        shown["Encoder self-attention"], output.attention(AttentionKind.ENCODER_SELF, 1).weights[1, 3]
+        content["Encoder self-attention"], output.attention(AttentionKind.ENCODER_SELF, 1).weights[1, 3]
     )
 
 
 def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
-    found = add_norm.add_and_norm(scene, "decoder", 2, 3, 4)
+    content = add_norm.add_and_norm(scene, "decoder", 2, 3, 4)
     passed = scene.output.decoder_records[1].sublayers[2]
     with torch.inference_mode():
         read, recorded = passed.norm_input[0, 3].double(), passed.norm(passed.norm_input)[0, 3].tolist()
         gain, bias = passed.norm.gain.double(), passed.norm.bias.double()
         normed = torch.nn.functional.layer_norm(read, (32,), gain, bias, passed.norm.epsilon).tolist()
     read = read.numpy()
-    rows = tables(found)[1]["rows"]
+    rows = tables(content)[1]["rows"]
     for i, row in enumerate(rows):
         assert row[1]["text"] == blocks.compact(float(read[i]))
         assert (row[6]["text"], row[7]["text"]) == (blocks.compact(normed[i]), blocks.compact(recorded[i]))
-    items = found[-1]["items"]
+    items = content[-1]["items"]
     assert items[0][1] == blocks.compact(float(read.std())) and items[1][1] == blocks.compact(float(read.std(ddof=1)))
-    assert blocks.compact(float(read.mean())) in found[3]["text"]
+    assert blocks.compact(float(read.mean())) in content[3]["text"]
     norm_first = scene.translator.config.norm_first
-    assert found[3]["source"].endswith("reads x" if norm_first else "reads the sum x + f(x)")
+    assert content[3]["source"].endswith("reads x" if norm_first else "reads the sum x + f(x)")
 
 
 @pytest.mark.parametrize(
@@ -226,12 +226,12 @@ def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
     ],
 )
 def test_a_preset_breaks_a_code_and_shows_where(scene, preset, code, words) -> None:
-    found = schemes.schemes(scene, preset, 64, 64, 10_000)
-    row = next(row for row in tables(found)[0]["rows"] if row[0] == code)
+    content = schemes.schemes(scene, preset, 64, 64, 10_000)
+    row = next(row for row in tables(content)[0]["rows"] if row[0] == code)
     assert row[1]["passed"] is False and words in row[1]["text"]
     for name in ("sine and cosine", "this model’s own table, 64 positions"):
-        assert next(row for row in tables(found)[0]["rows"] if row[0] == name)[1]["passed"] is True
-    before = {row[0]: row[1] for row in tables(found)[2]["rows"]}
+        assert next(row for row in tables(content)[0]["rows"] if row[0] == name)[1]["passed"] is True
+    before = {row[0]: row[1] for row in tables(content)[2]["rows"]}
     assert preset != "overflow" or before["binary index"] == "the same code as position 15"
 
 
@@ -245,18 +245,18 @@ def test_curves_are_columns_of_the_models_table(scene) -> None:
 
 def test_bleu_marks_words_and_draws_the_penalty(scene) -> None:
     translation = replace(scene, trace=replace(scene.trace, translation="A small dog sleeps"))
-    found = bleu.score(translation, "A small dog is asleep now", 2)
-    marked = next(block for block in found if block["type"] == "marked")["texts"]
+    content = bleu.score(translation, "A small dog is asleep now", 2)
+    marked = next(block for block in content if block["type"] == "marked")["texts"]
     assert marked[0]["words"] == [["A", 2], ["small", 2], ["dog", 2], ["sleeps", 0]]
     assert [n for _, n in marked[1]["words"]] == [2, 2, 2, 0, 0, 0]
-    picture = next(block for block in found if block["type"] == "figure")["figure"]
+    picture = next(block for block in content if block["type"] == "figure")["figure"]
     penalties = decoded(picture["data"][0]["y"])
     expected = [min(1.0, math.exp(1 - 6 / c)) for c in range(1, 13)]
     np.testing.assert_allclose(penalties, expected, atol=1e-6)
     theirs = sacrebleu.BLEU(effective_order=True, max_ngram_order=2).sentence_score(
         "A small dog sleeps", ["A small dog is asleep now"]
     )
-    facts = next(block for block in found if block["type"] == "facts")["items"]
+    facts = next(block for block in content if block["type"] == "facts")["items"]
     assert facts[0][1] == f"{theirs.score:.1f}" and facts[1][1] == f"{theirs.bp:.3f}"
 
 
@@ -266,8 +266,8 @@ def test_curves_of_a_learned_table_are_its_columns(tokenizer, which, dimensions)
     translator = Translator(Checkpoint("learned", model, tokenizer, ("de-en",), {}, "7" * 16), torch.device("cpu"))
     learned = Scene(translator.translate(TEXT), Selection(), translator)
     assert curves.PANEL.unmet_needs(learned) == ()
-    found = curves.PANEL.content(learned, which, 1, 2, 20)
-    rows, values = found[-1]["rows"], model.source_positions.weight[:20].detach().numpy()
+    content = curves.PANEL.content(learned, which, 1, 2, 20)
+    rows, values = content[-1]["rows"], model.source_positions.weight[:20].detach().numpy()
     assert [row[0] for row in rows] == [f"dimension {i}" for i in dimensions]
     for row, i in zip(rows, dimensions):
         column = values[:, i]

@@ -60,7 +60,7 @@ WANTED = {"position-bias", *UNMEASURED}  # of T5's positions: test_families.py
 
 @pytest.fixture(scope="module", params=[TEXTS[0], *(pytest.param(text, marks=pytest.mark.long) for text in TEXTS[1:])])
 def one_scene(request, tiny_translator) -> Scene:
-    """For what does not depend on the sentence."""
+    """A scene for tests that do not depend on the sentence."""
     return Scene(tiny_translator.translate(request.param), Selection(), tiny_translator)
 
 
@@ -99,13 +99,13 @@ def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
     settings = panels.settings(panel, scene)
     for values in settings if every else islice(settings, 1):
         try:
-            found = panels.contents(panel, scene, *values)[-1]
+            content = panels.contents(panel, scene, *values)[-1]
         except ValueError:  # of what was typed, or of a sentence that cannot be shuffled
             assert any(isinstance(control, Text) for control in panel.controls), values
             continue
-        written = json.dumps(found, allow_nan=False)  # NaN and infinity would break the page
+        written = json.dumps(content, allow_nan=False)  # NaN and infinity would break the page
         assert len(written) < 700_000
-        assert {block["type"] for block in found} <= {
+        assert {block["type"] for block in content} <= {
             "text",
             "formula",
             "facts",
@@ -131,19 +131,19 @@ def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
             "links",
             "pick",
         }
-        assert not any("nan" in text.split() for text in texts(found))
-        drawn = {data["type"] for block in found if block["type"] == "figure" for data in block["figure"]["data"]}
+        assert not any("nan" in text.split() for text in texts(content))
+        drawn = {data["type"] for block in content if block["type"] == "figure" for data in block["figure"]["data"]}
         assert drawn <= {"scatter", "heatmap"}
 
 
 def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
-    given = []
+    requested = []
     panel = Panel(
         "dummy",
         say("Map"),
         say("look"),
         say("section"),
-        lambda scene, *values: given.append(values),
+        lambda scene, *values: requested.append(values),
         controls=(
             Slider("pair", 0, last_pair, 8),
             Slider("base", 2, 20, 4),
@@ -153,8 +153,8 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
     )
     for values in ((99, 7.0, "decoder", "  a boat "), (None, None, "encoder", None), (-5, -5, "encoder", "")):
         panel.content(scene, *values)
-    assert given == [(15, 7, "decoder", "a boat"), (8, 4, "encoder", ""), (0, 2, "encoder", "")]
-    assert all(type(value) is int for values in given for value in values[:2])
+    assert requested == [(15, 7, "decoder", "a boat"), (8, 4, "encoder", ""), (0, 2, "encoder", "")]
+    assert all(type(value) is int for values in requested for value in values[:2])
     with pytest.raises(ValueError, match="'roof' is none of the choices: encoder, decoder"):
         panel.content(scene, 1, 2, "roof", "")
 
@@ -191,8 +191,8 @@ def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(
         if missing:
             assert missing[0].message.startswith(WANTING)
         else:
-            found = panels.contents(panel, other, *next(panels.settings(panel, other)))
-            assert found and json.dumps(for_page(found[-1]), allow_nan=False)
+            content = panels.contents(panel, other, *next(panels.settings(panel, other)))
+            assert content and json.dumps(for_page(content[-1]), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -210,16 +210,16 @@ def test_formulas_say_what_the_model_computes(tokenizer, changes, said) -> None:
     model = build_tiny_model(tokenizer, **changes)
     translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
     other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
-    wanted = ("map", "embedding", "feed-forward", "logits", "add-norm", "position-table")
-    shown = [
+    stations = ("map", "embedding", "feed-forward", "logits", "add-norm", "position-table")
+    values = [
         text
-        for name in wanted
+        for name in stations
         for text in texts(
             panels.contents(panels.named(name), other, *next(panels.settings(panels.named(name), other)))[-1]
         )
     ]
     for words in said:
-        assert any(words in text for text in shown), words
+        assert any(words in text for text in values), words
 
 
 def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> None:
@@ -246,10 +246,10 @@ def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene
 
 
 def test_attention_panel_shows_the_selected_head(scene) -> None:
-    found = attention.attention(scene, "", 0, 0, 0)
+    content = attention.attention(scene, "", 0, 0, 0)
     weights = scene.trace.decoder_self.weights[2, 3, 1]
-    assert "Decoder self-attention, layer 3, head 4, query 2: reads " in found[0]["text"]
-    rows = found[2]["rows"][1:]
+    assert "Decoder self-attention, layer 3, head 4, query 2: reads " in content[0]["text"]
+    rows = content[2]["rows"][1:]
     assert [row[7]["share"] for row in rows] == [pytest.approx(float(w), abs=1e-4) for w in weights]
     assert [row[5] == "masked" for row in rows] == [key > 1 for key in range(len(weights))]
     other = attention.attention(scene, "cross", 1, 2, 2)
@@ -281,13 +281,13 @@ def test_menus_stay_inside_the_trace(scene) -> None:
 
 
 def test_the_broken_model_is_the_models_own(scene) -> None:
-    found = breaking.break_model(scene, breaking.HEAD, 0, "", "")
+    content = breaking.break_model(scene, breaking.HEAD, 0, "", "")
     expected = scene.translator.translate(
         scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,))
     )
-    assert found[0]["items"][1][1] == (expected.translation or "(nothing)")
-    assert found[0]["items"][1][0] == "Decoder self-attention, layer 3, head 4: off"
-    assert found[0]["items"][0][1] == (scene.trace.translation or "(nothing)")
+    assert content[0]["items"][1][1] == (expected.translation or "(nothing)")
+    assert content[0]["items"][1][0] == "Decoder self-attention, layer 3, head 4: off"
+    assert content[0]["items"][0][1] == (scene.trace.translation or "(nothing)")
 
 
 def test_what_a_choice_takes_away(scene) -> None:
@@ -300,17 +300,17 @@ def test_what_a_choice_takes_away(scene) -> None:
 
 def test_shuffling_needs_the_same_words(tiny_translator) -> None:
     scene = Scene(tiny_translator.translate("ich bin dein Vater"), Selection(), tiny_translator)
-    found = breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Vater", "")
-    assert "reads: bin ich dein Vater" in found[0]["items"][1][2]
+    content = breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Vater", "")
+    assert "reads: bin ich dein Vater" in content[0]["items"][1][2]
     with pytest.raises(ValueError, match="not a word of the sentence"):
         breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel", "")
 
 
 def test_a_sentence_of_its_own_is_broken_in_place_of_the_page_s(scene) -> None:
-    found = breaking.break_model(scene, breaking.OFF, 0, "", "Ein Hund.")
+    content = breaking.break_model(scene, breaking.OFF, 0, "", "Ein Hund.")
     expected = scene.translator.translate("Ein Hund.", scene.trace.direction)
-    assert found[0]["items"][0][1] == (expected.translation or "(nothing)")
-    (chart,) = found[1]["charts"]
+    assert content[0]["items"][0][1] == (expected.translation or "(nothing)")
+    (chart,) = content[1]["charts"]
     assert [shares[0] for _, shares, _ in chart["rows"]] == pytest.approx(np.exp(expected.log_probability), abs=1e-3)
     assert breaking.initial_sentence(scene.trace, scene.translator) == "", "the page shows somebody's own sentence"
 
@@ -355,8 +355,8 @@ def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(one_scene, sai
 
 
 def test_the_models_table_is_drawn(scene) -> None:
-    found = model_table(scene, 20)
-    np.testing.assert_array_equal(found, scene.translator.model.source_positions.table[:20].numpy())
+    positions = model_table(scene, 20)
+    np.testing.assert_array_equal(positions, scene.translator.model.source_positions.table[:20].numpy())
     rows = table.sentence_rows(scene, 200)
     assert len(rows) == 200 and rows[0] == "0  <2en>" and rows[-1] == "199"
 
@@ -398,10 +398,10 @@ def test_a_translation_for_every_tab_is_an_address_and_what_is_asked_about_it(ti
 
 def test_what_the_page_is_told_of_a_tab_is_all_of_its_panels_and_json(tiny_translator) -> None:
     for tab in registry.TABS:
-        told = json.loads(json.dumps(for_page(registry.describe_tab(tab, [tiny_translator.config]))))
-        found = [panel for place in told["places"] for panel in place["panels"]]
-        assert [panel["name"] for panel in found] == [panel.name for panel in registry.PANELS[tab.name]]
-        for panel in found:
+        payload = json.loads(json.dumps(for_page(registry.describe_tab(tab, [tiny_translator.config]))))
+        values = [panel for place in payload["places"] for panel in place["panels"]]
+        assert [panel["name"] for panel in values] == [panel.name for panel in registry.PANELS[tab.name]]
+        for panel in values:
             assert list(panel["controls"]) == panels.named(panel["name"]).fields
             for control in panel["controls"].values():
                 assert control["type"] != "slider" or control["low"] <= control["start"] <= control["high"]

@@ -78,8 +78,8 @@ def test_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, m
     assert parts == sorted(parts) and parts[-1] == (3 + translator.config.num_decoder_layers,) * 2
     words, *_ = panel.content(bare, 2)
     assert words["type"] == "table" and bare.lenses.sentences == 6
-    found = temperatures.compute_details(translator, bare.trace.source_ids, bare.trace.target_ids)
-    assert set(found.lenses) == set(storage.Lens)
+    lens = temperatures.compute_details(translator, bare.trace.source_ids, bare.trace.target_ids)
+    assert set(lens.lenses) == set(storage.Lens)
     assert (
         fit.find_lenses(Translator.load(tiny_checkpoint)) is None
     )  # kept with the process's own, not beside the weights

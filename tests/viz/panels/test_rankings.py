@@ -33,22 +33,22 @@ def scene(tiny_translator) -> Scene:
 
 @pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
 def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene, how, judge) -> None:
-    found = [one for some in faithfulness.run_trials(scene.case, judge) for one in some]
-    assert found[0].method is None and {one.method for one in found[1:]} == set(METHODS) - {judge.slug}
+    values = [one for some in faithfulness.run_trials(scene.case, judge) for one in some]
+    assert values[0].method is None and {one.method for one in values[1:]} == set(METHODS) - {judge.slug}
     words = int((~scene.case.columns.special).sum())
-    for one in found:
+    for one in values:
         assert one.counts[0] == 0 and one.counts[-1] == words and len(one.counts) <= faithfulness.MAX_POINTS + 1
         assert one.without[0] == pytest.approx(scene.case.metric()) == pytest.approx(one.alone[-1], abs=1e-4)
         assert one.without[-1] == pytest.approx(one.alone[0], abs=1e-4)
-    first_left = next(one for one in found if one.method and METHODS[one.method].evidence is Evidence.MEASURED)
+    first_left = next(one for one in values if one.method and METHODS[one.method].evidence is Evidence.MEASURED)
     best = attribute(scene.translator, scene.trace, step=3, methods=[first_left.method])
     column = int(np.where(best.columns.special, -np.inf, best.rows[0].values).argmax())
     other = attribute(scene.translator, scene.trace, step=3, methods=[judge.slug]).rows[0].values[column]
     assert first_left.without[1] == pytest.approx(best.metric - other, abs=1e-4), (
         "the best word gone, by the other means"
     )
-    shown = list(holds.holds(scene, how))[-1]
-    assert len(next(one for one in shown if one["type"] == "table")["rows"]) == len(METHODS)
+    content = list(holds.holds(scene, how))[-1]
+    assert len(next(one for one in content if one["type"] == "table")["rows"]) == len(METHODS)
 
 
 def table(**agreements: float | None) -> Faithfulness:
@@ -83,12 +83,12 @@ def table(**agreements: float | None) -> Faithfulness:
 def test_what_stands_first_is_decided_by_what_was_measured(
     tiny_translator, tmp_path, monkeypatch, agreements, expected
 ) -> None:
-    found = table(**agreements)
-    best = best_method(found, raw=attention.RAW.slug)
+    stored = table(**agreements)
+    best = best_method(stored, raw=attention.RAW.slug)
     assert (best and best.method) == expected
-    assert from_dict(json.loads(json.dumps(asdict(found)))) == found
+    assert from_dict(json.loads(json.dumps(asdict(stored)))) == stored
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
-    write_json(tmp_path / faithfulness.FILE, asdict(replace(found, digest=tiny_translator.digest)))
+    write_json(tmp_path / faithfulness.FILE, asdict(replace(stored, digest=tiny_translator.digest)))
     ranking = rankings.ranking_of(tiny_translator)
     assert sorted(ranking.order) == sorted(METHODS) and "200 sentences" in ranking.reason
     if expected:
@@ -120,16 +120,16 @@ def test_without_a_table_of_these_weights_the_page_says_so(
     write_json(
         tmp_path / faithfulness.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest))
     )
-    shown = [one for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "table"]
-    assert len(shown) == 2 and shown[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and shown[1]["marked"] == [0]
+    values = [one for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "table"]
+    assert len(values) == 2 and values[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and values[1]["marked"] == [0]
 
 
 def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monkeypatch) -> None:
-    found = replace(
+    changed = replace(
         table(occlusion_by_mask=0.9, integrated_gradients=0.4, gradient_x_input=0.6), digest=tiny_translator.digest
     )
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
-    write_json(tmp_path / faithfulness.FILE, asdict(found))
+    write_json(tmp_path / faithfulness.FILE, asdict(changed))
     agreements, cascade = next(
         one["blocks"]
         for one in list(holds.holds(scene, holds.MEAN))[-1]
@@ -144,7 +144,7 @@ def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monke
     assert [points[i][1] for i in range(3)] == [0.9, 0.6, 0.4] and points[0][2] == pytest.approx(0.1)
     lines = {line["name"]["say"]: line for line in cascade["figure"]["data"]}
     assert len(lines) == len(METHODS) and all(line["y"] == [1.0, 0.6, 0.1] for line in lines.values())
-    dashed = {METHODS[one.method].title for one in found.methods if one.class_agnostic}
+    dashed = {METHODS[one.method].title for one in changed.methods if one.class_agnostic}
     assert {name for name, line in lines.items() if line["line"]["dash"] != "solid"} == dashed
     looks = {name: line["line"] for name, line in lines.items()}
     assert len({json.dumps(look) for look in looks.values()}) == len(METHODS), "each is told from all others"

@@ -44,12 +44,12 @@ def between_words(weights: np.ndarray, rows: tuple[str, ...], columns: tuple[str
     """weights [query, key] by pieces -> by words: a piece that begins with a space begins one, a full stop is one."""
 
     def groups(tokens: tuple[str, ...]) -> list[list[int]]:
-        found: list[list[int]] = []
+        lengths: list[list[int]] = []
         for at, token in enumerate(tokens):
             if is_symbol(token):
                 continue
-            found.append([at]) if token.startswith("▁") or token == "." else found[-1].append(at)
-        return found
+            lengths.append([at]) if token.startswith("▁") or token == "." else lengths[-1].append(at)
+        return lengths
 
     summed = np.stack([weights[:, group].sum(1) for group in groups(columns)], 1)
     return np.stack([summed[group].mean(0) for group in groups(rows)])
@@ -65,9 +65,9 @@ def test_both_read_the_translation_that_is_shown_in_whichever_way_it_came(scene,
         assert translator.tokenizer.decode(list(trace.target_ids)) == scene.trace.translation
         output = translator.inspect(trace.source_ids, trace.target_ids)
         weights = output.weights(output.kinds[-1])[:, 0].numpy()
-        found = dict(zip((Transformer, Recurrent), recurrent.select_maps(traces, recurrent.MEAN)))[kind]
+        score_map = dict(zip((Transformer, Recurrent), recurrent.select_maps(traces, recurrent.MEAN)))[kind]
         expected = between_words(weights.mean((0, 1)), trace.target_tokens, trace.source_tokens)
-        np.testing.assert_allclose(found.values, expected, atol=1e-5)
+        np.testing.assert_allclose(score_map.values, expected, atol=1e-5)
 
 
 def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> None:
@@ -91,24 +91,24 @@ def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> N
 
 
 def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> None:
-    found = recurrent.compare(scene, recurrent.MEAN)
-    json.dumps(for_page(found), allow_nan=False)
+    content = recurrent.compare(scene, recurrent.MEAN)
+    json.dumps(for_page(content), allow_nan=False)
     other = recurrent.counterpart(scene)
     traces = recurrent.read_by_both(scene, other)
-    (cards,) = (block["items"] for block in found if block["type"] == "cards")
+    (cards,) = (block["items"] for block in content if block["type"] == "cards")
     assert cards[[Transformer, Recurrent].index(type(scene.translator.model))][1] == scene.trace.translation
     for (_, _, note), kind in zip(cards, (Transformer, Recurrent), strict=True):
         translator = next(one for one in served.all if type(one.model) is kind)
         (total,) = map(sum, translator.log_probabilities([traces[kind].source_ids], [traces[kind].target_ids]))
         assert f"{abs(total):#.3g}".rstrip(".") in note
     maps = recurrent.select_maps(traces, recurrent.MEAN)[:2]
-    (table,) = (block for block in found if block["type"] == "table")
+    (table,) = (block for block in content if block["type"] == "table")
     assert len(table["rows"]) == len(maps[0].rows)
     for number, (row, ours, theirs) in enumerate(zip(table["rows"], maps[0].values, maps[1].values, strict=True)):
         assert [row[1]["text"], row[3]["text"]] == [maps[0].columns[values.argmax()] for values in (ours, theirs)]
         assert [row[2]["share"], row[4]["share"]] == pytest.approx([ours.max(), theirs.max()], abs=1e-3)
         assert (number in table["marked"]) is bool(ours.argmax() != theirs.argmax())
-    agreed = next(block["items"][0][1] for block in found if block["type"] == "facts")
+    agreed = next(block["items"][0][1] for block in content if block["type"] == "facts")
     assert agreed == f"{len(table['rows']) - len(table['marked'])} of {len(table['rows'])} words"
 
 
@@ -121,10 +121,10 @@ def test_a_panel_that_asks_nothing_of_a_model_is_offered_with_either_network(sce
 
 
 def test_a_program_gets_all_maps_of_either_network(scene) -> None:
-    found = api._all_maps(scene.trace, "json")["trace"]
+    maps = api._all_maps(scene.trace, "json")["trace"]
     for kind in scene.trace.kinds:
-        given = np.array(found[kind.value]["weights"], np.float32)
-        np.testing.assert_array_equal(given, scene.trace.maps(kind).weights)
+        weights = np.array(maps[kind.value]["weights"], np.float32)
+        np.testing.assert_array_equal(weights, scene.trace.maps(kind).weights)
     assert "npz" in api._all_maps(scene.trace, "npz")
 
 
@@ -142,28 +142,32 @@ def test_where_there_is_no_second_network_it_says_so_and_still_shows_what_update
 
 
 def test_the_page_shows_the_medians_that_were_measured(scene) -> None:
-    found = measure.read()
-    assert found.processor and found.rounds >= 3 and found.lengths == tuple(sorted(found.lengths))
-    assert max(found.parameters.values()) < 1.01 * min(found.parameters.values())
+    measurements = measure.read()
+    assert (
+        measurements.processor
+        and measurements.rounds >= 3
+        and measurements.lengths == tuple(sorted(measurements.lengths))
+    )
+    assert max(measurements.parameters.values()) < 1.01 * min(measurements.parameters.values())
     for name, config in measure.CONFIGS.items():
-        assert found.parameters[name] == measure.Updates(config).parameters
-        assert all(0 < low <= middle <= high for low, middle, high in found.seconds[name])
+        assert measurements.parameters[name] == measure.Updates(config).parameters
+        assert all(0 < low <= middle <= high for low, middle, high in measurements.seconds[name])
     picture = [block for block in recurrent.compare(scene, recurrent.MEAN) if block["type"] == "figure"][-1]["figure"]
     names = (("Transformer", "transformer"), ("recurrent network", "recurrent"))
     for line, (title, name) in zip(picture["data"], names, strict=True):
         assert title in json.dumps(line["name"])
-        shown = np.frombuffer(base64.b64decode(line["y"]["bdata"]), line["y"]["dtype"])
-        np.testing.assert_allclose(shown, [1e3 * middle for _, middle, _ in found.seconds[name]], rtol=1e-5)
+        heights = np.frombuffer(base64.b64decode(line["y"]["bdata"]), line["y"]["dtype"])
+        np.testing.assert_allclose(heights, [1e3 * middle for _, middle, _ in measurements.seconds[name]], rtol=1e-5)
 
 
 def test_the_program_measures_and_a_damaged_file_is_named(tmp_path, capsys) -> None:
     path = tmp_path / "measured.json"
     measure.main(["--lengths", "2", "4", "--tokens", "8", "--rounds", "2", "--out", str(path)])
-    found = measure.read(path)
-    assert found.lengths == (2, 4) and found.tokens == 8 and found.rounds == 2
+    measurements = measure.read(path)
+    assert measurements.lengths == (2, 4) and measurements.tokens == 8 and measurements.rounds == 2
     assert "recurrent, 2,257,920 parameters: 2: " in capsys.readouterr().err
     for damage in ({"lengths": [2]}, {"seconds": {}}, {"more": 1}):
-        path.write_text(json.dumps({**asdict(found), **damage}))
+        path.write_text(json.dumps({**asdict(measurements), **damage}))
         with pytest.raises(ValueError, match=r"measured\.json does not say how long"):
             measure.read(path)
 
@@ -174,12 +178,12 @@ def test_the_stages_of_additive_attention_are_the_networks_own(shipped_translato
     output = record_pass(translator, trace)
     model, memory = translator.model, output.memory[0].double()
     for row in range(len(trace.target_ids)):
-        found = additive_stages(model, output, row)
-        assert found.error < 1e-5
-        np.testing.assert_allclose(found.recorded, trace.alignment.weights[0, 0, row], atol=1e-6)
+        stages = additive_stages(model, output, row)
+        assert stages.error < 1e-5
+        np.testing.assert_allclose(stages.recorded, trace.alignment.weights[0, 0, row], atol=1e-6)
         keys = torch.nn.functional.linear(memory, *(p.double() for p in model.attention.of_key.parameters()))
-        np.testing.assert_allclose(found.keys, keys.detach().numpy(), atol=1e-4)
-        np.testing.assert_allclose(found.context, found.recorded @ memory.numpy(), atol=1e-4)
+        np.testing.assert_allclose(stages.keys, keys.detach().numpy(), atol=1e-4)
+        np.testing.assert_allclose(stages.context, stages.recorded @ memory.numpy(), atol=1e-4)
 
 
 @pytest.mark.parametrize("checkpoint", ["de-en", "gru-de-en"])

@@ -47,7 +47,7 @@ def small_translator(tokenizer) -> Translator:
 
 @pytest.fixture(scope="module")
 def controls_of(tiny_translator, small_translator) -> Callable[[str], dict[str, list[dict]]]:
-    """By which of both comes first: of every panel, by its name, its controls as the page of both is told of them."""
+    """Return a function: which model is served first -> panel name -> descriptions of its controls."""
     orders = {"small": (small_translator, tiny_translator), "tiny": (tiny_translator, small_translator)}
 
     def controls(first: str) -> dict[str, list[dict]]:
@@ -81,7 +81,7 @@ def test_every_panel_serves_models_of_every_size(
     few_sentences, tiny_translator, small_translator, controls_of, first, shown
 ) -> None:
     """The larger of the two meets the ends of its own controls in test_lab.py, too."""
-    asked = 0
+    count = 0
     trace = {"small": small_translator, "tiny": tiny_translator}[shown].translate("A red boat.")
     translators = Translators([small_translator, tiny_translator])
     context, address = Context(translators, Traces(translators)), Address.of(trace)
@@ -101,8 +101,8 @@ def test_every_panel_serves_models_of_every_size(
                 assert all("blocks" in part for part in list(answer)[:-1]) if isgenerator(answer) else answer["blocks"]
             except Refusal:  # words may be refused, in words; a slider or a menu never
                 assert any(control["type"] == "text" for control in controls), (name, values)
-            asked += 1
-    assert asked > 60
+            count += 1
+    assert count > 60
     assert most_telling(trace).clamp(trace) == most_telling(trace)
 
 

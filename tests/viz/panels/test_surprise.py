@@ -21,8 +21,8 @@ def test_both_losses_are_torchs_and_the_least_is_a_bound(shipped_translators, ch
     for row, column, smoothing in ((0, 2, 0.0), (1, 3, SMOOTHING)):
         each = F.cross_entropy(logits, taken, label_smoothing=smoothing, reduction="none")
         assert float(facts["items"][row][1]) == pytest.approx(each.mean().item(), abs=6e-4)
-        shown = [float(line[column]["text"]) for line in table["rows"]]
-        assert shown == pytest.approx(each.tolist(), abs=6e-4)
+        values = [float(line[column]["text"]) for line in table["rows"]]
+        assert values == pytest.approx(each.tolist(), abs=6e-4)
     smoothed = torch.full((size,), SMOOTHING / size).double()
     smoothed[0] += 1 - SMOOTHING
     assert min_smoothed_loss(size) == pytest.approx(torch.distributions.Categorical(smoothed).entropy().item())

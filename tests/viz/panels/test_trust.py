@@ -51,13 +51,13 @@ def replace_digest(translator: Translator) -> Translator:
 
 def test_what_passed_speaks_and_leads_to_where_it_is_seen(measured):
     trace = replace(measured.trace(SENTENCES[0], target=SENTENCES[1]), decoding=None)
-    found = warnings_about(trace, measured)
-    assert len(found) == len(SIGNALS) == len(WARNINGS)
+    warnings = warnings_about(trace, measured)
+    assert len(warnings) == len(SIGNALS) == len(WARNINGS)
     tabs = {name for _, name, _ in TABS}
     panels = {panel.name for group in registry.PANELS.values() for panel in group}
     for link in LINKS.values():
         assert link["tab"] in tabs and link.get("panel", "trust") in panels
-    for one in found:
+    for one in warnings:
         assert one["step"] is None or 0 <= one["step"] < len(trace.target_ids)
         assert "Right in 75% of its 8 alarms" in one["about"] and one["right"] == "right in 75%"
 
@@ -66,8 +66,8 @@ def test_an_imported_model_is_read_as_ours_is(tmp_path):
     theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")
     imported = trusted(tmp_path / "marian", "de-en")
     trace = imported.translate("Der Hund schläft 漢.", "de-en")
-    found = warnings_about(trace, imported)
-    assert len(found) == len(SIGNALS) - ("repeated" in {one["text"] for one in found})
+    warnings = warnings_about(trace, imported)
+    assert len(warnings) == len(SIGNALS) - ("repeated" in {one["text"] for one in warnings})
     own = Scene(trace, Selection().clamp(trace), imported)
     assert own.reading.columns.sum() == pytest.approx(own.reading.share.sum())
     np.testing.assert_allclose(own.reading.log_probability, trace.log_probability, atol=1e-4)
@@ -107,10 +107,10 @@ def test_pairs_say_which_is_preferred_and_where_they_part(scene):
         and all(len(contrastive_pairs(d)) == 10 for d in ("en-de", "en-fr"))
         and contrastive_pairs("fr-en") == ()
     )
-    found = panel.act(scene, {"act": "example", "option": 5}, "")
-    table = next(block for block in found if block["type"] == "table")
-    assert len(table["marked"]) == 1 and any("The model prefers" in b.get("text", "") for b in found)
-    action = next(block for block in found if block["type"] == "action")
+    content = panel.act(scene, {"act": "example", "option": 5}, "")
+    table = next(block for block in content if block["type"] == "table")
+    assert len(table["marked"]) == 1 and any("The model prefers" in b.get("text", "") for b in content)
+    action = next(block for block in content if block["type"] == "action")
     trace = panel.translate(scene, action["data"])
     step, token = (action["data"][name] for name in ("step", "token"))
     wrong = scene.translator.encode_target(examples[4].wrong, "de-en")

@@ -31,15 +31,15 @@ def scene(tiny_translator, monkeypatch) -> Scene:
 def fitted(scene, monkeypatch):
     width = scene.translator.config.d_model
     rows = torch.eye(width)
-    found = StoredDictionary(
+    dictionary = StoredDictionary(
         Dictionary(rows, torch.zeros(width), rows, torch.zeros(width), 1.0, 5),
         1,
         9,
         scene.translator.digest,
         {"random": Quality(-0.5, 0.1, 5.0, 0.0)},
     )
-    monkeypatch.setattr(units, "load_stored", lambda *_: found)
-    return found
+    monkeypatch.setattr(units, "load_stored", lambda *_: dictionary)
+    return dictionary
 
 
 @pytest.mark.parametrize("kind", ["neurons", "dictionary"])

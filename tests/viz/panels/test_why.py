@@ -60,13 +60,13 @@ def block(found: list[dict], kind: str) -> dict:
 
 def test_a_word_is_compared_with_the_most_probable_other_word(tiny_translator, trace) -> None:
     step = next(i for i, token in enumerate(trace.target_tokens) if token.strip("▁").isalpha())
-    shown = [*trace.top_tokens]
-    others = [i for i, token in enumerate(shown[step]) if trace.top_ids[step][i] != trace.target_ids[step]]
-    shown[step] = tuple("'" if i == others[0] else "▁Boot" for i in range(len(shown[step])))
-    marked = replace(trace, top_tokens=tuple(shown))
-    asked = PageQuestion.of(marked, step).question(tiny_translator, marked)
-    assert asked.contrast_id == trace.top_ids[step][others[1]], "not with the apostrophe before it"
-    plain = replace(marked, top_tokens=tuple(tuple("'" for _ in row) for row in shown))
+    rows = [*trace.top_tokens]
+    others = [i for i, token in enumerate(rows[step]) if trace.top_ids[step][i] != trace.target_ids[step]]
+    rows[step] = tuple("'" if i == others[0] else "▁Boot" for i in range(len(rows[step])))
+    marked = replace(trace, top_tokens=tuple(rows))
+    question = PageQuestion.of(marked, step).question(tiny_translator, marked)
+    assert question.contrast_id == trace.top_ids[step][others[1]], "not with the apostrophe before it"
+    plain = replace(marked, top_tokens=tuple(tuple("'" for _ in row) for row in rows))
     for written in (plain, replace(marked, target_tokens=tuple("!" for _ in trace.target_tokens))):
         assert (
             PageQuestion.of(written, step).question(tiny_translator, written).contrast_id
@@ -75,17 +75,17 @@ def test_a_word_is_compared_with_the_most_probable_other_word(tiny_translator, t
 
 
 def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, trace) -> None:
-    asked = PageQuestion.of(trace, 3, "Boot")
-    assert asked.for_trace(trace) == asked
+    question = PageQuestion.of(trace, 3, "Boot")
+    assert question.for_trace(trace) == question
     ids = list(trace.target_ids)
     same = tiny_translator.trace(TEXT, "de-en", target=[*ids[:4], ids[0]])
-    assert asked.for_trace(same) == asked, "what follows the pin does not matter"
+    assert question.for_trace(same) == question, "what follows the pin does not matter"
     for other in (
         tiny_translator.trace(TEXT, "de-en", target=[*ids[:3], ids[3] + 1]),
         tiny_translator.translate("Der Hund", "de-en"),
     ):
-        assert asked.for_trace(other) == PageQuestion.of(other, default_step(other))
-    assert hash(asked) == hash(PageQuestion.of(trace, 3, "Boot"))  # as gr.State has it
+        assert question.for_trace(other) == PageQuestion.of(other, default_step(other))
+    assert hash(question) == hash(PageQuestion.of(trace, 3, "Boot"))  # as gr.State has it
 
 
 def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
@@ -93,8 +93,8 @@ def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
     read, least = len(trace.source_ids), default_step(trace)
     assert default_step(trace, 0) == least == default_step(trace, read + least + 1)
     for most in range(read + 1, read + len(trace.target_ids) + 1):
-        found = default_step(trace, most)
-        assert found == least or read + found + 1 <= most
+        step = default_step(trace, most)
+        assert step == least or read + step + 1 <= most
     assert default_step(trace, read + 1) in (0, least)
 
 
@@ -110,24 +110,24 @@ def test_what_the_page_asks_is_read_with_care(trace) -> None:
 
 @pytest.mark.parametrize("step", [0, 3])
 def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) -> None:
-    found = answered(tiny_translator, trace, PageQuestion.of(trace, step))
+    answer = answered(tiny_translator, trace, PageQuestion.of(trace, step))
     token, rival = trace.target_ids[step], PageQuestion.of(trace, step).question(tiny_translator, trace).contrast_id
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
-    assert found["headline"][0].values.get("n", EVEN) == format_ratio(lead) and found["contrast_id"] == rival
+    assert answer["headline"][0].values.get("n", EVEN) == format_ratio(lead) and answer["contrast_id"] == rival
     effects = attribute(tiny_translator, trace, step=step, contrast=rival, methods=[occlusion.MASK.slug])
     ordinary = np.where(effects.columns.special, -np.inf, effects.rows[0].values)
-    said = found["headline"][1]
+    words = answer["headline"][1]
     if ordinary.max() > 0:
-        assert said.values["word"] == effects.columns.labels[int(ordinary.argmax())]
+        assert words.values["word"] == effects.columns.labels[int(ordinary.argmax())]
         left = lead - float(ordinary.max())
-        assert said.values.get("n", EVEN) == format_ratio(left)
-        assert ("contrast" in said.values) == (left < 0 and format_ratio(left) != EVEN)
-        assert found["exact"].values["n"] == format_nats(lead) and found["exact"].values["m"] == format_nats(left)
+        assert words.values.get("n", EVEN) == format_ratio(left)
+        assert ("contrast" in words.values) == (left < 0 and format_ratio(left) != EVEN)
+        assert answer["exact"].values["n"] == format_nats(lead) and answer["exact"].values["m"] == format_nats(left)
     else:
-        assert said.startswith("No single word")
-    assert token not in [one["id"] for one in found["contrasts"]] and len(found["contrasts"]) == 5
-    assert [one["text"] for one in found["tokens"]] == [labels.display(token) for token in trace.target_tokens]
+        assert words.startswith("No single word")
+    assert token not in [one["id"] for one in answer["contrasts"]] and len(answer["contrasts"]) == 5
+    assert [one["text"] for one in answer["tokens"]] == [labels.display(token) for token in trace.target_tokens]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_nats_are_said_as_how_many_times_as_likely(value, words) -> None:
 )
 def test_what_ties_is_said_to_tie(metric, left, first, second) -> None:
     named = {"token": "a", "contrast": "b", "word": "w"}
-    said = _against(named, metric), _against_without(named, metric, left)
-    assert list(said) == [first, second]
+    texts = _against(named, metric), _against_without(named, metric, left)
+    assert list(texts) == [first, second]
 
 
 def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translator, trace) -> None:
@@ -169,10 +169,10 @@ def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translat
     def made() -> Losses:
         return replace(lost, metric=2.0, log_p=math.log(0.8), of_metric=of_metric, of_log_p=of_log_p)
 
-    said = headline(trace, case.question, made(), case.columns)
-    assert said[1].values["word"] == case.columns.labels[one] and len(said) == 3
-    assert said[2].values == {
-        **said[2].values,
+    sentences = headline(trace, case.question, made(), case.columns)
+    assert sentences[1].values["word"] == case.columns.labels[one] and len(sentences) == 3
+    assert sentences[2].values == {
+        **sentences[2].values,
         "word": case.columns.labels[other],
         "p": "80%",
         "q": "<0.1%",
@@ -187,39 +187,39 @@ def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator,
     question = make_question(tiny_translator, trace, 3)
     case = open_case(tiny_translator, trace, question)
     lost = occlusion.measure_losses(case)
-    found = losses_payload(question, lost, case.columns, tiny_translator.tokenizer.tokens(lost.ids.ravel().tolist()))
-    assert [word["text"] for word in found["words"]] == list(case.columns.labels)
+    payload = losses_payload(question, lost, case.columns, tiny_translator.tokenizer.tokens(lost.ids.ravel().tolist()))
+    assert [word["text"] for word in payload["words"]] == list(case.columns.labels)
     for column in (0, 2, len(case.columns) - 1):
-        alone, word = measure_removal(case, column, mask_words), found["words"][column]
+        alone, word = measure_removal(case, column, mask_words), payload["words"][column]
         probable = dict(zip(alone.ids, alone.probabilities[1]))
         assert word["p"] == pytest.approx(probable[question.token_id], abs=1e-6)
         assert word["loss"] == pytest.approx(alone.before - alone.after, abs=1e-5)
         best = max(p for token, p in probable.items() if token != question.token_id)
         assert len(word["instead"]) == 2 and word["instead"][0][1] == pytest.approx(best, abs=1e-6)
-    assert found["p"] == pytest.approx(float(np.exp(trace.log_probability[3])), abs=1e-5)
+    assert payload["p"] == pytest.approx(float(np.exp(trace.log_probability[3])), abs=1e-5)
 
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
-    found = answered(tiny_translator, trace, PageQuestion.of(trace, 3, Against.NOTHING))
-    assert found["contrast"] is None and found["exact"].values["n"] == format_nats(float(trace.log_probability[3]))
+    answer = answered(tiny_translator, trace, PageQuestion.of(trace, 3, Against.NOTHING))
+    assert answer["contrast"] is None and answer["exact"].values["n"] == format_nats(float(trace.log_probability[3]))
     p = float(np.exp(trace.log_probability[3]))
-    assert found["headline"][0].values["p"] == (f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%")
-    assert "is not log p" in found["metric"]
-    told = parts.parts(
+    assert answer["headline"][0].values["p"] == (f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%")
+    assert "is not log p" in answer["metric"]
+    content = parts.parts(
         Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3, Against.NOTHING))
     )
-    assert "minus the mean logit of the vocabulary" in told[0]["text"]
+    assert "minus the mean logit of the vocabulary" in content[0]["text"]
 
 
 def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_translator, scene) -> None:
-    found = block(tokens.tokens(scene), "matrix")
+    grid = block(tokens.tokens(scene), "matrix")
     why = attribute(tiny_translator, scene.trace, step=3)
-    assert [line["key"] for line in found["lines"]] == list(METHODS)
-    assert [column["text"] for column in found["columns"]] == list(why.columns.labels)
-    assert sum(count for _, count in found["groups"]) == len(why.columns)
-    told = answered(tiny_translator, scene.trace, scene.page_question)["headline"][1]
-    assert told.values.get("word") in (None, found["columns"][found["sight"]]["text"])
-    for line in found["lines"]:
+    assert [line["key"] for line in grid["lines"]] == list(METHODS)
+    assert [column["text"] for column in grid["columns"]] == list(why.columns.labels)
+    assert sum(count for _, count in grid["groups"]) == len(why.columns)
+    answer = answered(tiny_translator, scene.trace, scene.page_question)["headline"][1]
+    assert answer.values.get("word") in (None, grid["columns"][grid["sight"]]["text"])
+    for line in grid["lines"]:
         method = METHODS[line["key"]]
         if line["cells"] is None:
             assert method.slow
@@ -229,8 +229,8 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
         for cell, value in zip(line["cells"], row.values, strict=True):
             assert (cell is None) == bool(np.isnan(value))
             if cell:
-                shown = number(cell["text"].removesuffix("%")) / (100 if percent else 1)
-                assert shown == pytest.approx(value, abs=0.0051 if abs(value) < 1 else 0.051)
+                displayed = number(cell["text"].removesuffix("%")) / (100 if percent else 1)
+                assert displayed == pytest.approx(value, abs=0.0051 if abs(value) < 1 else 0.051)
                 assert cell["share"] == 0 or np.sign(cell["share"]) == np.sign(value)
         assert line["evidence"] == method.evidence.value
         assert ("the same for any contrast" in str(line["margins"][0])) == method.class_agnostic
@@ -253,11 +253,11 @@ def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
         values = told["text"].values
         assert number(values["before"]) - number(values["after"]) == pytest.approx(number(cell["text"]), abs=0.16)
         probable = scene.translator.tokenizer.tokens(list(whole))
-        shown = {row[0]["text"]: row[1]["share"] for row in table["rows"]}
+        shares = {row[0]["text"]: row[1]["share"] for row in table["rows"]}
         assert all(
             share == pytest.approx(whole[i], abs=1e-4)
             for i, token in zip(whole, probable)
-            for text, share in shown.items()
+            for text, share in shares.items()
             if text == token
         )
         marked = [table["rows"][i] for i in table["marked"]]
@@ -271,8 +271,8 @@ def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
 
 
 def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> None:
-    found = parts.parts(scene)
-    grid, facts = block(found, "matrix"), block(found, "facts")["items"]
+    content = parts.parts(scene)
+    grid, facts = block(content, "matrix"), block(content, "facts")["items"]
     total = sum(number(line["margins"][0][0]["text"]) for line in grid["lines"])
     total += sum(number(value) for _, value, _ in facts[:4])
     assert facts[4][1] == "n/a" and number(facts[5][1]) == pytest.approx(total, abs=0.06)
@@ -314,8 +314,8 @@ def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, tra
     assert not unfinished.finished
     assert len(everything(tiny_translator, unfinished, PageQuestion.of(unfinished, 4))["headline"]) == 2
     ended = tiny_translator.trace(TEXT, "de-en", target=[*trace.target_ids[:5], end])
-    found = everything(tiny_translator, ended, PageQuestion.of(ended, 5))
-    assert found["token"] == "</s>" and found["tokens"][5]["symbol"]
+    answer = everything(tiny_translator, ended, PageQuestion.of(ended, 5))
+    assert answer["token"] == "</s>" and answer["tokens"][5]["symbol"]
 
 
 @pytest.mark.parametrize(
@@ -333,8 +333,8 @@ def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, t
 
 @pytest.mark.parametrize("typed", ["😀", "xq zw", "<img src=x>", "{token}"])
 def test_a_contrast_of_strange_characters_is_compared_piece_by_piece(tiny_translator, trace, typed) -> None:
-    found = answered(tiny_translator, trace, PageQuestion.of(trace, default_step(trace), typed))
-    assert len(found["headline"]) == 2 and typed.split()[0] in found["note"]
+    answer = answered(tiny_translator, trace, PageQuestion.of(trace, default_step(trace), typed))
+    assert len(answer["headline"]) == 2 and typed.split()[0] in answer["note"]
 
 
 def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(tiny_translator, monkeypatch) -> None:
@@ -345,14 +345,14 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
     trace = tiny_translator.translate(text, "de-en")
     assert len(trace.source_ids) > 50
     last = PageQuestion.of(trace, len(trace.target_ids) - 1)
-    found = answered(tiny_translator, trace, last)
-    assert len(found["headline"]) == 2 and found["limit"] == MAX_TOKENS and found["most"] >= len(trace.target_ids)
+    answer = answered(tiny_translator, trace, last)
+    assert len(answer["headline"]) == 2 and answer["limit"] == MAX_TOKENS and answer["most"] >= len(trace.target_ids)
     assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
     limit = len(trace.source_ids) + 2
     monkeypatch.setattr("attention_atlas.viz.panels.scene.MAX_TOKENS", limit)
-    found = answered(tiny_translator, trace, last)
-    assert f"the limit here is {limit} tokens" in found["refused"] and len(found["tokens"]) == len(trace.target_ids)
-    assert found["most"] == 2, "the page says which tokens are too far"
+    answer = answered(tiny_translator, trace, last)
+    assert f"the limit here is {limit} tokens" in answer["refused"] and len(answer["tokens"]) == len(trace.target_ids)
+    assert answer["most"] == 2, "the page says which tokens are too far"
     with pytest.raises(Refusal, match=f"the limit here is {limit}"):
         tokens.tokens(Scene(trace, Selection(), tiny_translator, page_question=last))
 
@@ -365,14 +365,14 @@ def test_a_token_among_words(token, expected) -> None:
 
 def test_panels_of_the_tab_that_asks_follow_the_question(tiny_translator) -> None:
     for tab in registry.TABS:
-        told = registry.describe_tab(tab, [tiny_translator.config])
-        assert told["asks"] == ("asked" in told["follows"]) == (tab.name == "why")
+        description = registry.describe_tab(tab, [tiny_translator.config])
+        assert description["asks"] == ("asked" in description["follows"]) == (tab.name == "why")
 
 
 @pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, 7, "Bier"])
 def test_a_question_goes_to_the_page_and_comes_back(trace, contrast) -> None:
-    asked = PageQuestion.of(trace, 2, contrast)
-    assert PageQuestion.from_plain(json.loads(json.dumps(asked.to_plain()))) == asked
+    question = PageQuestion.of(trace, 2, contrast)
+    assert PageQuestion.from_plain(json.loads(json.dumps(question.to_plain()))) == question
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,10 @@ def test_any_process_goes_on_with_the_tree_of_a_page(own, tiny_checkpoint):
         translators = Translators([Translator.load(tiny_checkpoint, device="cpu")])
         context = Context(translators, Traces(translators))
         fields = {"action": "force", "branch": 1, "step": 2, "token": int(own.top_ids[2, 1]), "state": state}
-        found = json.loads(json.dumps(stepper.page_step(context, Address.of(own), fields)))
-        assert [branch["number"] for branch in found["state"]["branches"]] == [1, 2]
-        expected = expected or found["opened"]
-        assert found["opened"] == expected and context.traces.find(Address.from_plain(expected)).decoding.given == 3
+        payload = json.loads(json.dumps(stepper.page_step(context, Address.of(own), fields)))
+        assert [branch["number"] for branch in payload["state"]["branches"]] == [1, 2]
+        expected = expected or payload["opened"]
+        assert payload["opened"] == expected and context.traces.find(Address.from_plain(expected)).decoding.given == 3
 
 
 def holding(tree: Tree, path: int) -> dict:
@@ -174,8 +174,8 @@ def test_steps_of_long_maps_are_sent_some_at_a_time(act, own, monkeypatch):
 
 def test_forcing_text_by_ids(act, own, tiny_translator):
     reply = act("force", branch=1, step=2, text=" red boat")
-    given = tiny_translator.tokenizer.encode("red boat")
-    assert reply.tree.branches[1].ids[2 : 2 + len(given)] == tuple(given)
+    ids = tiny_translator.tokenizer.encode("red boat")
+    assert reply.tree.branches[1].ids[2 : 2 + len(ids)] == tuple(ids)
     joined = act("force", branch=1, step=2, text="red", joined=True).tree.branches[1]
     assert "".join(joined.tokens[2 : 2 + joined.given - 2]) == "red"
 
@@ -189,12 +189,12 @@ def test_text_that_the_tokenizer_would_spell_otherwise_is_shown_both_ways(act, t
 
 
 def test_a_beam_node_opens_its_prefix_unfinished(act, own):
-    found = act("beam", width=3, penalty=0.0).page["beam"]
-    kept = [i for i, n in enumerate(found["nodes"]) if n["fate"] == "kept" and n["depth"] == 4]
-    ids, at = [], kept[-1]
+    content = act("beam", width=3, penalty=0.0).page["beam"]
+    survivors = [i for i, n in enumerate(content["nodes"]) if n["fate"] == "kept" and n["depth"] == 4]
+    ids, at = [], survivors[-1]
     while at is not None:
-        ids.insert(0, found["nodes"][at]["id"])
-        at = found["nodes"][at]["parent"]
+        ids.insert(0, content["nodes"][at]["id"])
+        at = content["nodes"][at]["parent"]
     reply = act("node", ids=ids)
     assert reply.opened.target_ids == tuple(ids) and not reply.opened.finished
     branch = reply.tree.branches[-1]
@@ -214,8 +214,8 @@ def test_a_target_of_ones_own_has_its_probabilities(act, tiny_translator):
 
 def test_comparing_and_details(act, own):
     tree = act("force", branch=1, step=1, token=int(own.top_ids[1, 3])).tree
-    found = act("compare", tree, first=1, second=2).page["comparison"]
-    assert found["shared"] == 1 and np.array(found["cross"]).shape == (3, 4)
+    content = act("compare", tree, first=1, second=2).page["comparison"]
+    assert content["shared"] == 1 and np.array(content["cross"]).shape == (3, 4)
     same = act("compare", tree, first=2, second=2).page["comparison"]
     assert not np.array(same["cross"]).any() and not np.array(same["decoder_self"]).any()
     details = act("details", tree, branch=2).page["details"]

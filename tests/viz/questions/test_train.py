@@ -1,4 +1,4 @@
-"""What the Train tab asks of the server: turns of a run, and the address of what a toy translates."""
+"""Questions of the tab Train: the turns of a run, and the address of a toy's translation."""
 
 from __future__ import annotations
 
@@ -202,9 +202,9 @@ def test_where_its_weights_differ_a_toy_has_another_address(context):
     address = last(context, "page_toy", fields={"recipe": RECIPE})["opens"]
     other = {**address, "digest": "0" * 16}
     for name in ("page_translate", "page_doubts", "page_panel"):
-        found = last(context, name, address=other, fields={"panel": "logits"})["retrained"]
-        assert found == {**address, "target_ids": None, "source_ids": address["source_ids"]}
-    assert last(context, "page_translate", address=found)["map"]["address"] == address
+        answer = last(context, name, address=other, fields={"panel": "logits"})["retrained"]
+        assert answer == {**address, "target_ids": None, "source_ids": address["source_ids"]}
+    assert last(context, "page_translate", address=answer)["map"]["address"] == address
 
 
 def test_another_sentence_is_translated_by_the_toy_whose_recipe_is_sent(context):
@@ -307,26 +307,26 @@ def test_panels_show_a_toy_or_say_which_part_it_lacks(switch, silent):
     toy = toy_of(**switch)
     trace = toy.translate("a b")
     scene = Scene(trace, Selection().clamp(trace), toy)
-    found = set()
+    unavailable = set()
     for tab in ("positions", "inside"):
         for panel in registry.PANELS[tab]:
             if panel.unmet_needs(scene):
-                found.add(panel.name)
+                unavailable.add(panel.name)
             else:
                 assert list(
                     panel.content(
                         scene, *(control.start if hasattr(control, "start") else "" for control in panel.controls)
                     )
                 ), panel.name
-    assert silent <= found < {panel.name for tab in ("positions", "inside") for panel in registry.PANELS[tab]}
+    assert silent <= unavailable < {panel.name for tab in ("positions", "inside") for panel in registry.PANELS[tab]}
 
 
 def test_what_is_drawn_of_a_switch_is_what_its_sentence_says():
     for switch, lines in train.options()["measured"].items():
         for line in lines:
-            said = line["about"].values.get("found", line["about"]).values
+            values = line["about"].values.get("found", line["about"]).values
             numbers = [f"{value:.3g}" for value in (*line["changed"], *line["default"])]
-            assert [line["update"], *numbers] == [said[name] for name in ("n", "low", "high", "from_", "to")], switch
+            assert [line["update"], *numbers] == [values[name] for name in ("n", "low", "high", "from_", "to")], switch
 
 
 def test_each_sentence_says_what_was_measured():

@@ -1,4 +1,4 @@
-"""What a stop or a worksheet asks: every answer is what trace and model say, of any sentence, or none is given."""
+"""Questions of stops and worksheets: the right choices agree with the trace and the model, for any sentence."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def scene_of(translators, direction: str, text: str, checkpoint: str = "") -> St
 @pytest.fixture(scope="module")
 def scenes(shipped_translators, tiny_translator) -> list[StopScene]:
     """Of every model, and of sentences in each of its directions."""
-    found = [
+    values = [
         scene_of(shipped_translators, route.direction, text, route.checkpoint)
         for route in shipped_translators.routes
         for text in TEXTS[route.direction]
     ]
-    return [*found, StopScene(tiny_translator.translate("Der kleine Hund schläft."), made_by=tiny_translator)]
+    return [*values, StopScene(tiny_translator.translate("Der kleine Hund schläft."), made_by=tiny_translator)]
 
 
-def chosen(task: dict) -> list[str]:
+def right_choices(task: dict) -> list[str]:
     return [str(task["choices"][i]) for i in task["right"]]
 
 
@@ -72,8 +72,8 @@ def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(scenes, na
 def test_readings_are_the_traces(shipped_translators):
     scene = scene_of(shipped_translators, "de-en", TEXTS["de-en"][1])
     trace, frame = scene.trace, scene.trace.to_frame()
-    assert chosen(task_payload(scene, "steps")) == [str(len(frame))]
-    assert chosen(task_payload(scene, "maps")) == [
+    assert right_choices(task_payload(scene, "steps")) == [str(len(frame))]
+    assert right_choices(task_payload(scene, "maps")) == [
         str(sum(np.prod(trace.maps(kind).weights.shape[:2]) for kind in trace.kinds))
     ]
     least = task_payload(scene, "least_sure")
@@ -81,20 +81,20 @@ def test_readings_are_the_traces(shipped_translators):
         "".join(trace.target_tokens[i] for i in group).strip("▁"): frame.probability.iloc[list(group)].prod()
         for group in word_groups(trace.target_tokens)
     }
-    assert min((word for word in products if word.isalpha()), key=products.get) in chosen(least)
+    assert min((word for word in products if word.isalpha()), key=products.get) in right_choices(least)
     ids = scene.translator.tokenizer.encode("Apfel")
     apple = StopScene(trace, made_by=scene.translator, pair=Pair("Apfel", ("apple",)))
-    assert chosen(task_payload(apple, "pieces")) == [str(len(ids))]
+    assert right_choices(task_payload(apple, "pieces")) == [str(len(ids))]
     step = apple.target[0]
-    assert chosen(task_payload(apple, "may_read")) == [
+    assert right_choices(task_payload(apple, "may_read")) == [
         str(int((trace.maps(AttentionKind.DECODER_SELF).weights[:, :, step] > 0).any((0, 1)).sum()))
     ]
     following = task_payload(apple, "next_piece")
-    assert chosen(following) == [trace.top_tokens[step][0].strip("▁")] and following["hides"]
+    assert right_choices(following) == [trace.top_tokens[step][0].strip("▁")] and following["hides"]
     read = task_payload(apple, "read_most")
     layer, head = int(read["view"]["layer"]) - 1, int(read["view"]["head"]) - 1
     row = trace.cross.weights[layer, head, step]
-    assert trace.source_tokens[int(row.argmax())].strip("▁") in chosen(read)
+    assert trace.source_tokens[int(row.argmax())].strip("▁") in right_choices(read)
     words = [i for i, token in enumerate(trace.source_tokens) if token.strip("▁").isalpha()]
     assert row.max() == pytest.approx(trace.cross.weights[:, :, step, words].max(), abs=1e-6)
 
@@ -109,15 +109,15 @@ def test_what_is_tried_is_what_the_model_does(shipped_translators):
         plain = [one.lower().strip(".").split() for one in (scene.trace.translation, after)]
         return str(SAME if plain[0] == plain[1] else TURNED if sorted(plain[0]) == sorted(plain[1]) else OTHER)
 
-    assert chosen(task_payload(scene, "unordered")) == [outcome(translate(interventions=positions_off()))]
+    assert right_choices(task_payload(scene, "unordered")) == [outcome(translate(interventions=positions_off()))]
     off = task_payload(scene, "head_off")
     head = AttentionKind(off["view"]["kind"]), int(off["view"]["layer"]) - 1, int(off["view"]["head"]) - 1
-    assert chosen(off) == [outcome(translate(interventions=Interventions(heads_off=frozenset({head}))))]
+    assert right_choices(off) == [outcome(translate(interventions=Interventions(heads_off=frozenset({head}))))]
     turned = StopScene(scene.trace, made_by=scene.translator, other="The man bites the dog.")
-    found = task_payload(turned, "reordered")
-    assert chosen(found) == [str(TURNED)] and "“The man bites the dog”." in str(found["prompt"])
+    task = task_payload(turned, "reordered")
+    assert right_choices(task) == [str(TURNED)] and "“The man bites the dog”." in str(task["prompt"])
     about = StopScene(scene.trace, made_by=scene.translator, pair=Pair("", ("Hund",)))
-    (word,) = chosen(task_payload(about, "costs_most"))
+    (word,) = right_choices(task_payload(about, "costs_most"))
     assert matters_most(StopScene(scene.trace, made_by=scene.translator, pair=Pair(word, ("Hund",)))).value > 0
 
 
@@ -151,8 +151,8 @@ def test_what_cannot_be_asked_says_so(shipped_translators):
 
 def test_a_question_of_a_worksheet_is_answered_or_refused(shipped_translators):
     good = {"text": "Der Hund schläft.", "direction": "de-en", "checkpoint": "", "ask": "read_most", "word": "dog"}
-    found = guide.task(shipped_translators, good)
-    assert "dog" in found["wrote"] and chosen(found["ask"]) == ["Hund"]
+    task = guide.task(shipped_translators, good)
+    assert "dog" in task["wrote"] and right_choices(task["ask"]) == ["Hund"]
     for change in ({"ask": "__class__"}, {"ask": None}, {"text": 3}, {"text": ""}, {"direction": "xx"}, {"word": []}):
         with pytest.raises(Refusal):
             guide.task(shipped_translators, good | change)
@@ -163,7 +163,7 @@ def test_a_question_of_a_worksheet_is_answered_or_refused(shipped_translators):
 
 def test_a_worksheet_can_be_made_of_every_tour_that_asks(shipped_translators):
     every = tours()
-    found = guide.worksheet_options(shipped_translators, every)
-    assert [one["name"] for one in found["tours"]] == [name for name, tour in every.items() if tour.asks]
+    options = guide.worksheet_options(shipped_translators, every)
+    assert [one["name"] for one in options["tours"]] == [name for name, tour in every.items() if tour.asks]
     assert every["lesson"].minutes == 45 and every["lesson"].asks >= 10
-    assert {one["name"] for one in found["asks"]} == set(ASKS)
+    assert {one["name"] for one in options["asks"]} == set(ASKS)

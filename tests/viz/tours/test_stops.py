@@ -46,7 +46,7 @@ CASES = [
 def random_translators(shipped_translators) -> dict[str, Translator]:
     """Of the shipped shapes, tokenizers and surveys, with weights drawn at random, which would write on to the last
     position there is. By direction."""
-    found = {}
+    measured = {}
     for shipped in (one for one in shipped_translators.all if isinstance(one.model, Transformer)):
         read = checkpoint.load(shipped.folder)
         torch.manual_seed(5)
@@ -56,18 +56,18 @@ def random_translators(shipped_translators) -> dict[str, Translator]:
             torch.device("cpu"),
             limits=TINY_LIMITS,
         )
-        found |= dict.fromkeys(read.directions, made)
-    return found
+        measured |= dict.fromkeys(read.directions, made)
+    return measured
 
 
-def shown(translator: Translator, tour: Tour, direction: str) -> list[dict]:
+def stops_of(translator: Translator, tour: Tour, direction: str) -> list[dict]:
     return [for_page(guide.describe_stop(translator, direction, tour, stop)) for stop in tour.stops]
 
 
 @pytest.fixture(scope="module")
 def shipped_stops(shipped_translators) -> Callable[[str, str], list[dict]]:
     """What the shipped model of a direction is shown at each stop of a tour, measured once."""
-    return cache(lambda tour, direction: shown(shipped_translators[direction], EVERY[tour], direction))
+    return cache(lambda tour, direction: stops_of(shipped_translators[direction], EVERY[tour], direction))
 
 
 @pytest.mark.parametrize(("tour", "direction"), CASES)
@@ -90,13 +90,13 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, shipped_sto
         if stop.open.get("view") == "lines":  # all of them: a pin would leave one
             assert not {"query", "key"} & set(found["open"]), stop.title
         if MEASURES[stop.claim.measure] in (uneven, sharper):  # the difference is that of the numbers beside it
-            said = claim["text"]["with"]
+            values = claim["text"]["with"]
             low, high = sorted(
-                float(said[name].rstrip("%"))
+                float(values[name].rstrip("%"))
                 for name in ("least", "most", "before", "after")
-                if name in said and "%" in said[name] and name in FIELD.findall(stop.claim.text)
+                if name in values and "%" in values[name] and name in FIELD.findall(stop.claim.text)
             )
-            assert high - low == pytest.approx(float(said["value"]), abs=1e-6) and high <= 100, stop.title
+            assert high - low == pytest.approx(float(values["value"]), abs=1e-6) and high <= 100, stop.title
         if "{target}" in stop.text:  # it was written
             assert found["text"]["with"]["target"] in trace.translation, stop.title
 
@@ -153,7 +153,7 @@ def test_a_claim_and_its_picture_say_the_same_number(shipped_translators, shippe
 @pytest.mark.long
 @pytest.mark.parametrize(("tour", "direction"), CASES)
 def test_what_training_brings_about_fails_of_a_random_model(random_translators, tour, direction):
-    for stop, found in zip(tour.stops, shown(random_translators[direction], tour, direction), strict=True):
+    for stop, found in zip(tour.stops, stops_of(random_translators[direction], tour, direction), strict=True):
         if not found["missing"]:
             assert found["claim"]["holds"] is not stop.claim.learned, (stop.title, found["claim"]["text"])
 
@@ -198,8 +198,10 @@ def test_without_a_survey_a_stop_says_so(shipped_translators):
         dataclasses.replace(checkpoint.load(shipped.folder), survey=None, digest="f" * 16), torch.device("cpu")
     )
     tour = EVERY["attention"]
-    told = [found for stop, found in zip(tour.stops, shown(bare, tour, "de-en")) if stop.head == "previous_encoder"]
-    assert told and all(found["missing"] and found["claim"] is None for found in told)
+    values = [
+        found for stop, found in zip(tour.stops, stops_of(bare, tour, "de-en")) if stop.head == "previous_encoder"
+    ]
+    assert values and all(found["missing"] and found["claim"] is None for found in values)
 
 
 def test_of_other_languages_no_tour_is_offered(tiny_checkpoint):
@@ -223,10 +225,10 @@ def test_a_stop_that_no_candidate_shows_is_left_out(shipped_translators):
     right = Sentence("Der Hund schläft.", {"word": Pair("Hund", ("dog",)), "known": Pair("Hund", ("dog",))})
     tour = EVERY["failing"]
     tour = dataclasses.replace(tour, sentences={**tour.sentences, "name": {"de-en": (right, right)}})
-    found = guide.stop_payload(
+    stop = guide.stop_payload(
         shipped_translators, {"failing": tour}, {"tour": "failing", "stop": 1, "direction": "de-en"}
     )
-    assert found["stops"] == len(tour.stops) - 1 and found["title"].english == tour.stops[1].title
+    assert stop["stops"] == len(tour.stops) - 1 and stop["title"].english == tour.stops[1].title
     with pytest.raises(Refusal, match="shows nothing"):
         every = dataclasses.replace(tour, sentences={key: {"de-en": (right, right)} for key in tour.sentences})
         guide.stop_payload(shipped_translators, {"failing": every}, {"tour": "failing", "direction": "de-en"})
