@@ -119,11 +119,12 @@ class Columns:
 
 def make_columns(trace: TranslationTrace, step: int, *, words: bool = True) -> Columns:
     """Return the columns for row `step` of a trace: whole words, or single pieces."""
+
+    def group(tokens: tuple[str, ...]) -> Groups:
+        return word_groups(tokens) if words else tuple((i,) for i in range(len(tokens)))
+
     source, prefix = trace.source_tokens, trace.decoder_inputs[: step + 1]
-    groups = (
-        (word_groups(tokens) if words else tuple((i,) for i in range(len(tokens)))) for tokens in (source, prefix)
-    )
-    return Columns(*groups, source, prefix)
+    return Columns(group(source), group(prefix), source, prefix)
 
 
 @dataclass(frozen=True, eq=False)
