@@ -248,7 +248,7 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
         ((forced, branch), (own, tree.branches[0])),
         ((own, tree.branches[0]), (forced, branch)),
     ):
-        whole, part = steps.path_payload(trace, mine), steps.path_payload(trace, mine, held=held)
+        whole, part = steps.path_payload(trace, mine), steps.path_payload(trace, mine, known=held)
         assert part["shared"] == 3
         late = {"path": {**whole, "blocks": []}, "rows": [steps.rows_payload(trace, 0)]}
         assert late["rows"][0]["last"] == len(mine.ids)

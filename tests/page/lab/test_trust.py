@@ -55,7 +55,7 @@ def test_the_line_leads_by_the_keyboard_to_where_one_sees_it_and_is_closed(url, 
 
 def test_doubts_come_after_the_map_and_are_about_the_translation_that_stands_there(url, open_page, monkeypatch) -> None:
     """Those of the first sentence are held back until the second one's are there."""
-    known, asked, let_go = questions.doubts, threading.Event(), threading.Event()
+    known, asked, let_go = questions.warnings_about, threading.Event(), threading.Event()
     first, second = SENTENCES[2], SENTENCES[4]
 
     def late(trace: TranslationTrace, made_by: Translator) -> list[dict]:
@@ -66,7 +66,7 @@ def test_doubts_come_after_the_map_and_are_about_the_translation_that_stands_the
 
     page = start(open_page, url)
     page.wait_for_selector(".atlas-explorer .thumbnail")
-    monkeypatch.setattr(questions, "doubts", late)
+    monkeypatch.setattr(questions, "warnings_about", late)
     box, line = page.locator("#source-text textarea"), page.locator(".doubts")
     for text in (first, second, second):
         box.fill(text)
