@@ -26,7 +26,7 @@ class Benchmark:
     """A benchmark of labelled data.
 
     name        of its file
-    kind        a key of model.truth.__main__.KINDS, which measures it
+    kind        the measure, such as "alignment" (KINDS of the program)
     title, about  for the card, with the source of the data
     directions  those that it applies to
     data        a folder or file below the data folder
