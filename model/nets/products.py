@@ -19,6 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from attention_atlas.model import processor
 
 ALL = slice(None)
+MIN_NUMBERS = 1 << 17  # of a matrix that a decoding step packs: for smaller ones float32 is as fast with any rows
 MANY_ROWS = 64  # from which a pass over whole sentences uses packed copies
 MAX_NUMBERS = 1 << 22  # of a matrix that linear() packs: copies of larger ones would take too much memory
 
@@ -145,7 +146,7 @@ class StepProduct:
         """weight [out, in] and bias [out] or None: parameters, of which `rows` are used."""
         self._parameter, self._weight = weight, weight[rows].t()
         self._bias = None if bias is None else bias[rows]
-        self.packed = packed(weight, rows, bias) if pack else None
+        self.packed = packed(weight, rows, bias) if pack and self._weight.numel() >= MIN_NUMBERS else None
         self._max_packed_rows = 8 if processor.is_intels() else sys.maxsize  # beyond, MKL's float32 products are faster
 
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:

@@ -21,6 +21,11 @@ needs_packing = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(autouse=True)
+def pack_small_matrices(monkeypatch) -> None:
+    monkeypatch.setattr(products, "MIN_NUMBERS", 1)
+
+
 def parameter(*shape: int) -> nn.Parameter:
     """Random float16 numbers, laid out as a checkpoint is loaded."""
     return nn.Parameter(_for_decoding(torch.randn(*shape).half()))
