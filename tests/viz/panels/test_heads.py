@@ -34,7 +34,7 @@ ENCODER = AttentionKind.ENCODER_SELF
 
 
 @pytest.fixture(scope="module")
-def find_survey(tiny_translator):
+def surveyed(tiny_translator):
     """The tiny translator with a survey of a few sentences."""
     run = SurveyRun(
         tiny_translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True)
