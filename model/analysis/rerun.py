@@ -67,6 +67,6 @@ def check_unedited(translator: Translator) -> None:
     check_transformer(translator.model)
     if translator.changes:
         raise ValueError(
-            "this analysis reads the model's parts, where the edits of an edited translator would be missing: pass the "
+            "an edited translator cannot be analysed by the model's parts, where its edits would be missing: pass the "
             "translator that edit() was called on"
         )

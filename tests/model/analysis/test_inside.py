@@ -195,7 +195,7 @@ def test_norms_and_units_match_the_records(seen) -> None:
     np.testing.assert_allclose(numbers.normed.std(-1), 1, atol=1e-3)
     cosine = ((after - before) * before).sum(-1) / numbers.before / numbers.added
     np.testing.assert_allclose(numbers.cosine, cosine, atol=1e-5)
-    with pytest.raises(ValueError, match="self_attention, feed_forward; numbers 'cross_attention'"):
+    with pytest.raises(ValueError, match="self_attention, feed_forward; found 'cross_attention'"):
         record.sublayer(SubLayerName.CROSS_ATTENTION)
 
 

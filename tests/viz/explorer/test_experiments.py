@@ -106,7 +106,7 @@ def test_a_map_of_cuts_is_blank_after_the_pinned_row(scene):
 
 
 def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
-    monkeypatch.setattr(neighbours, "_known", lambda code: {})  # so few words have none of their own form
+    monkeypatch.setattr(neighbours, "_load_lexicon", lambda code: {})  # so few words have none of their own form
     words, *rest = patch.patch(scene, "", "decoder stream", "denoise")
     assert rest == [] and words["words"][0]["text"] == "Der"
     other = patch.replace_word(scene, {"position": words["words"][1]["position"]}, "", "", "")
