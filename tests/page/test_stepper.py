@@ -72,8 +72,8 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
         page.locator(".atlas-stepper [data-move=back]").click()
     at = len(own.target_ids) - 3
     page.wait_for_function(f"{STEPPER}.dataset.step === '{at}'")
-    shown = page.locator(".atlas-stepper .candidate .token").all_inner_texts()
-    assert shown[0] == own.top_tokens[at][0] and len(shown) == 10
+    candidates = page.locator(".atlas-stepper .candidate .token").all_inner_texts()
+    assert candidates[0] == own.top_tokens[at][0] and len(candidates) == 10
     facts = page.inner_text(".atlas-stepper .next-token .facts")
     assert f"rank {own.chosen_rank[at]}" in facts and f"{own.entropy[at]:.2f} bits" in facts
     assert f"spread over {len(translator.tokenizer) - 1:,} tokens" in facts
@@ -252,7 +252,7 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
         assert part["shared"] == 3
         late = {"path": {**whole, "blocks": []}, "rows": [steps.rows_payload(trace, 0)]}
         assert late["rows"][0]["last"] == len(mine.ids)
-        found = page.evaluate(
+        paths = page.evaluate(
             """async ([held, whole, part, late]) => {
           const { Path } = atlas, first = await Path.from(held), last = await Path.from(late.path);
           if (last.firstMissing(2, 9) !== 2) throw new Error("it should lack all rows");
@@ -270,13 +270,13 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
         }""",
             [steps.path_payload(held_trace, held), whole, part, late],
         )
-        whole_rows, pieced, sent_late = (path.pop("rows") for path in found)
+        whole_rows, pieced, sent_late = (path.pop("rows") for path in paths)
         np.testing.assert_allclose(whole_rows, pieced, atol=1e-4)  # the shared were computed twice, and sent at 16 bits
         assert whole_rows == sent_late
-        for ours, theirs in zip(found[0].pop("steps"), found[1].pop("steps"), strict=True):
+        for ours, theirs in zip(paths[0].pop("steps"), paths[1].pop("steps"), strict=True):
             assert ours["id"] == theirs["id"] and ours["rank"] == theirs["rank"]
             assert ours["log_probability"] == pytest.approx(theirs["log_probability"], abs=1e-4)
-        assert found[0] == found[1] and found[0]["length"] == len(mine.ids)
+        assert paths[0] == paths[1] and paths[0]["length"] == len(mine.ids)
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     expect(rows).to_have_count(HEADS)
     column = panel.get_by_role("button", name=re.compile("^confidence"))
     column.press("Enter")
-    found = [float(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()]
-    assert found == sorted(found, reverse=True)
+    scores = [float(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()]
+    assert scores == sorted(scores, reverse=True)
     options = panel.get_by_label("heads named").locator("option").evaluate_all("(all) => all.map((one) => one.value)")
     for option in options[2:]:  # the first name that some heads have, and some have not
         panel.get_by_label("heads named").select_option(option)

@@ -29,7 +29,7 @@ PLACES = {
     for place, panels in tab.places()
     for panel in panels
 }  # (tab, panel) -> what one clicks on, the first time
-# What links written so far name: one of each kind of place, and all others.
+# Panels of the tab Inside: one for each kind of place, and all the others. Links name them, so these names stay.
 OF_INSIDE = (
     "map space kernels residual",
     "embedding plain projections attention scale scoring masks heads race add-norm feed-forward logits",
@@ -38,11 +38,11 @@ DRAWN = """() => { const seen = [...document.querySelectorAll('.atlas-panel')].f
   return seen.length === 1 && Number(seen[0].dataset.drawn) > 0 && seen[0].getAttribute('aria-busy') === 'false'; }"""
 
 
-# The page dark or light, as Gradio makes it, with what is drawn in its colours drawn anew, and no colour on its way.
+# Turn the page dark or light as Gradio does, and wait until everything has been drawn in its colours.
 TURN = """(dark) => new Promise((done) => {
   document.body.classList.toggle("dark", dark);
   requestAnimationFrame(() => requestAnimationFrame(() => {
-    for (const one of document.getAnimations()) if (one instanceof CSSTransition) one.finish();
+    for (const animation of document.getAnimations()) if (animation instanceof CSSTransition) animation.finish();
     setTimeout(done, 0);
   }));
 })"""
@@ -101,14 +101,14 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
                 words = words.replace(token, "")  # a piece of the vocabulary
             assert not re.search(r"undefined|\bNaN\b|\[object|null", words), f"{name}: {words[:200]}"
             lacks = panel.locator(":scope > *").count() == 1  # a need's words alone
-            told = re.search(r"\d", words) or panel.locator("button").count() or lacks
-            assert told, f"{name}: no number, nothing to click"
+            has_content = re.search(r"\d", words) or panel.locator("button").count() or lacks
+            assert has_content, f"{name}: no number, nothing to click"
             for figure in panel.locator(".figure").all():
                 expect(figure.locator(".main-svg").first).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the page"
             looks = panel.evaluate(LOOKS)
             assert set(looks) <= {"table-cell"}, f"{name}: {set(looks)}"
-            # What stands around a panel is the same for all of a tab: looked at once.
+            # The surroundings of a panel are the same in all of a tab: check them once.
             first = name == panels[0]
             part = None if first else panel.locator("xpath=ancestor::*[@role='tabpanel'][1]")
             for now_dark in (dark, not dark) if first else (dark,):

@@ -29,8 +29,8 @@ def test_formulas_are_set_as_one_reads_them_and_never_fail(chromium) -> None:
     page = chromium.new_page()
     load_modules(page, "lab/math.js")
     for text, expected in FORMULAS.items():
-        found = page.evaluate("(text) => atlas.math(text).innerHTML", text)
-        assert found == expected, text
+        markup = page.evaluate("(text) => atlas.math(text).innerHTML", text)
+        assert markup == expected, text
     for odd in ("", "/", "√", "((", "x_", "^", "a / )", "]", "<b>", "x / / y"):  # something, whatever comes
         assert page.evaluate("(text) => String(atlas.math(text).textContent ?? '')", odd) is not None
     assert page.evaluate("atlas.math('for each sentence and head')") == "for each sentence and head"

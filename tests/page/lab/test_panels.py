@@ -114,12 +114,12 @@ def test_a_control_ends_a_stream_that_is_under_way_and_begins_another(url, open_
 def test_a_page_on_zero_gpu_asks_through_gradios_queue(serve, tiny_translator, open_page) -> None:
     page = open_page(serve(shell.build(Translators([tiny_translator]), lend=lambda function: function)))
     page.wait_for_selector("#translation-text")
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    urls = []
+    page.on("request", lambda request: urls.append(request.url))
     page.locator("#tab-verify-button").click()
     expect(page.locator("#panel-verify .atlas-panel")).to_contain_text("Drawn on the page = trace")
     expect(page.locator("#panel-verify [aria-busy=true], #panel-verify .stop")).to_have_count(0)
-    assert any("/gradio_api/call/page_panel" in url for url in asked) and not any("/ask/" in url for url in asked)
+    assert any("/gradio_api/call/page_panel" in url for url in urls) and not any("/ask/" in url for url in urls)
 
 
 @pytest.mark.long

@@ -42,11 +42,11 @@ NAMED = """() => {
 }"""
 
 
-def asked(page: Page, step: int, against: int) -> None:
+def wait_for_answer(page: Page, step: int, against: int) -> None:
     """Wait until this token is pinned against this chip, and answered."""
     page.wait_for_function(
-        f"([step, against]) => {{ const found = {PRESSED}; return found[0] === step && "
-        f"found[1] === against && document.querySelector('{QUESTION}').ariaBusy === 'false'; }}",
+        f"([step, against]) => {{ const pressed = {PRESSED}; return pressed[0] === step && "
+        f"pressed[1] === against && document.querySelector('{QUESTION}').ariaBusy === 'false'; }}",
         arg=[step, against],
     )
 
@@ -63,7 +63,7 @@ def why(app_url, open_page):
 
 @pytest.fixture()
 def trace(shipped_translators):
-    """What the page opens with."""
+    """The translation that the page opens with."""
     translator = next(iter(shipped_translators.values()))
     return translator.translate(translator.examples["de-en"][0].text)
 
@@ -73,7 +73,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     page = why(permissions=["clipboard-read", "clipboard-write"])
     page.locator(".atlas-translation button.chip").nth(2).click()
     page.locator(".atlas-translation").get_by_role("button", name=re.compile("Why “.+”?")).click()
-    asked(page, 2, 0)
+    wait_for_answer(page, 2, 0)
     rival = token_text(next(iter(shipped_translators.values())).tokenizer.tokens([list_contrasts(trace, 2)[0]])[0])
     expect(page.locator(f"{QUESTION} .against .chip").first).to_contain_text(rival)
     expect(page.locator(f"{QUESTION} .headline")).to_contain_text("as likely as")
@@ -82,15 +82,15 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     page.locator(WRITTEN).locator("button").nth(2).focus()  # one stop for the tabulator, arrows within
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    asked(page, 3, 0)
+    wait_for_answer(page, 3, 0)
     page.locator(f"{QUESTION} .against .chip").nth(2).click()
-    asked(page, 3, 2)
+    wait_for_answer(page, 3, 2)
 
     field = page.locator(f"{QUESTION} input[type=text]")
     field.fill(trace.target_tokens[3].removeprefix("▁"))
     field.press("Enter")
     expect(page.locator(f"{QUESTION} .failed")).to_contain_text("is what was written")
-    asked(page, 3, 2)  # what was asked before stands
+    wait_for_answer(page, 3, 2)  # what was asked before stands
     field.fill("kettle")
     field.press("Enter")
     page.wait_for_function(f"{PRESSED}[1] === 5 && {PRESSED}.length === 2")
@@ -113,7 +113,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     page.get_by_role("tab", name="Parts", exact=True).click()
     page.locator(f"{QUESTION} .against .chip").first.click()
     row = page.evaluate(PRESSED)[0]
-    asked(page, row, 0)
+    wait_for_answer(page, row, 0)
     page.get_by_role("button", name="Copy link").locator("visible=true").click()
     link = page.wait_for_function("navigator.clipboard.readText().then((text) => text.includes('tab=why') && text)")
     address = link.json_value()
@@ -122,16 +122,16 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     page.wait_for_function("document.querySelectorAll('.mark.pinned').length > 0")
     expect(page.locator(".atlas-explorer .status")).to_contain_text(re.compile("Pinned"))
 
-    again = why(address.split("#")[1])
-    again.wait_for_selector("#panel-why-parts .matrix")
-    asked(again, row, 0)
+    linked = why(address.split("#")[1])
+    linked.wait_for_selector("#panel-why-parts .matrix")
+    wait_for_answer(linked, row, 0)
 
 
 @pytest.mark.long
 def test_the_narrow_page_asks_of_itself(why, trace, shipped_translators) -> None:
     page = why("tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
     of_itself = PageQuestion.of(trace, None).question(next(iter(shipped_translators.values())), trace)
-    asked(page, of_itself.step, list_contrasts(trace, of_itself.step).index(of_itself.contrast_id))
+    wait_for_answer(page, of_itself.step, list_contrasts(trace, of_itself.step).index(of_itself.contrast_id))
     page.wait_for_selector("#panel-why-tokens tr[data-key='integrated_gradients'] button")
     page.get_by_role("button", name="nichts", exact=True).click()
     page.wait_for_function(f"{PRESSED}[1] === 5")

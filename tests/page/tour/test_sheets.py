@@ -27,7 +27,7 @@ OWN = {
         {"text": "Der Hund beißt den Mann.", "ask": "reordered", "word": ""},
     ],
 }
-# What of a printed page would be cut: pictures and lines that reach beyond the sheet of paper.
+# The pictures and lines that reach beyond the sheet of paper: printing would cut them.
 CUT = """() => [...document.querySelectorAll('.paper *')].filter((one) => {
   const box = one.getBoundingClientRect(), sheet = document.querySelector('.paper').getBoundingClientRect();
   return box.width && (box.right > sheet.right + 1 || box.left < sheet.left - 1); }).map((one) => one.outerHTML)"""
@@ -41,11 +41,11 @@ def own(page: Page, url: str, sheet: object, name: str = "sheet.json") -> None:
     """Open a file of a worksheet."""
     page.goto(f"{url}#sheet=")
     opened(page)
-    given(page, sheet, name)
+    upload(page, sheet, name)
 
 
-def given(page: Page, sheet: object, name: str = "sheet.json") -> None:
-    """A file to the editor that is open."""
+def upload(page: Page, sheet: object, name: str = "sheet.json") -> None:
+    """Upload a file to the open editor."""
     data = sheet if isinstance(sheet, bytes) else json.dumps(sheet).encode()
     page.locator(f"{SHEET} input[type=file]").set_input_files({"name": name, "mimeType": "text/json", "buffer": data})
 
@@ -131,8 +131,8 @@ def test_a_file_keeps_what_a_link_cannot(app_url, open_page, tmp_path):
     expect(page.locator(f"{PAPER} h1")).to_have_text("Unsere Sätze <b>")
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as a file").click()
-    kept = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
-    assert kept["items"] == OWN["items"] and kept["title"] == OWN["title"]
+    saved = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert saved["items"] == OWN["items"] and saved["title"] == OWN["title"]
     own(page, app_url, OWN | {"items": [OWN["items"][2]] * 31})
     page.locator(SHEET).get_by_role("button", name="Copy link").click()
     expect(page.locator(f"{SHEET} .status")).to_contain_text("save it as a file")
@@ -179,6 +179,6 @@ def test_hostile_files_and_links_are_refused_in_words(app_url, open_page):
         reopened("")
         expect(page.locator(PAPER)).to_have_count(1)
         opened(page)
-        given(page, sheet)
+        upload(page, sheet)
         expect(status, name).to_contain_text(words)
         expect(page.locator(PAPER), name).to_have_count(0)

@@ -19,15 +19,15 @@ def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(
     open_page, app_url, shipped_translators, width, dark
 ) -> None:
     translator = next(iter(shipped_translators.values()))
-    found = faithfulness.load_faithfulness(translator.folder)
+    results = faithfulness.load_faithfulness(translator.folder)
     page = open_page(app_url, width=width, dark=dark)
     panel = open_panel(page, "Why", "Does it hold?")
     expect(panel.get_by_role("img", name="How well each row agrees")).to_be_visible()
     expect(panel.get_by_role("img", name="What stays of each row")).to_be_visible()
     table = panel.locator("table").last
     names = table.locator("tbody th").all_inner_texts()
-    assert names == [METHODS[one.method].title.english for one in found.by_agreement()]
-    expect(panel.get_by_text(f"over {found.sentences} sentences").first).to_be_visible()
+    assert names == [METHODS[one.method].title.english for one in results.by_agreement()]
+    expect(panel.get_by_text(f"over {results.sentences} sentences").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     no_violations(page, "#panel-why-holds")
     screenshot(page, f"why-holds-{width}")
