@@ -11,9 +11,9 @@ from recipes.forms import lexicon_forms, table
 @pytest.mark.parametrize("language", TABLES)
 def test_the_packages_table_matches_the_lexicon(language):
     """`python -m recipes.forms` writes it."""
-    found = lexicon_forms(language)
-    assert len(found) > 3000 and load_forms(language) == found
-    assert TABLES[language].read_text(encoding="utf-8") == table(found)
+    forms_by_word = lexicon_forms(language)
+    assert len(forms_by_word) > 3000 and load_forms(language) == forms_by_word
+    assert TABLES[language].read_text(encoding="utf-8") == table(forms_by_word)
 
 
 def test_the_forms_of_words():
