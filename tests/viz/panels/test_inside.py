@@ -1,4 +1,4 @@
-"""What the panels of Inside draw, read back from their blocks: numbers against numpy and torch, on models of both norms
+"""The panels of Inside, read back from their blocks: numbers against numpy and torch, on models of both norms
 and of other families' shapes."""
 
 from __future__ import annotations

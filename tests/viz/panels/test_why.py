@@ -89,7 +89,7 @@ def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, 
 
 
 def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
-    """Where there is one: of a source that is too long by itself, the least certain word of all."""
+    """Within the limit, unless the source alone exceeds it; then the least certain word of all."""
     read, least = len(trace.source_ids), default_step(trace)
     assert default_step(trace, 0) == least == default_step(trace, read + least + 1)
     for most in range(read + 1, read + len(trace.target_ids) + 1):

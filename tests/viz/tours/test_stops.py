@@ -66,7 +66,7 @@ def stops_of(translator: Translator, tour: Tour, direction: str) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def shipped_stops(shipped_translators) -> Callable[[str, str], list[dict]]:
-    """What the shipped model of a direction is shown at each stop of a tour, measured once."""
+    """Return the stops of a tour as the shipped model of a direction shows them, measured once."""
     return cache(lambda tour, direction: stops_of(shipped_translators[direction], EVERY[tour], direction))
 
 
@@ -102,7 +102,7 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, shipped_sto
 
 
 def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Stop, view: dict) -> list[str]:
-    """What the view of a stop, opened on a fresh page, shows of what its claim is about, as the page writes it."""
+    """Return the numbers that the view of a stop shows about its claim, as the page formats them."""
     trace = translator.translate(view["text"], direction)
     if view["tab"] == "heads":
         kind, layer, head = AttentionKind(view["kind"]), int(view["layer"]) - 1, int(view["head"]) - 1
