@@ -1,4 +1,4 @@
-"""What the browser tests do to a page: pictures to look at, and what axe-core finds."""
+"""Helpers of the browser tests: open tabs, take screenshots, run axe-core, reuse pages and watch them for errors."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from attention_atlas.viz.assets import WEB
 from tests import ROOT
 
 SCREENSHOTS = ROOT / "screenshots"
-# The rule left out: Gradio's footer says "Settings" twice, in an icon and beside it. Of rules that hold, nothing is
-# listed; no style sheet is fetched again, which only an experimental rule would read. What hidden tabs and panels hold
-# is put aside for as long as axe looks, which would else spend most of its time on styles that nobody sees: each into a
-# fragment, where it has a parent, and what comes meanwhile is not lost.
+# Run axe-core. One rule is disabled, because Gradio's footer repeats "Settings" in an icon's alternative text. Style
+# sheets are not preloaded, because only an experimental rule reads them. Meanwhile the content of hidden tabs and
+# panels, on which axe would spend most of its time, is moved into fragments, which still accept later additions.
 AXE = """async ([context, all, colours]) => {
-  const hidden = all ? [] : [...document.querySelectorAll("[role=tabpanel], .atlas-panel")].filter((one) =>
-    !one.offsetParent);
-  const aside = hidden.map((one) => {
-    const kept = new DocumentFragment();
-    kept.append(...one.childNodes);
-    return [one, kept];
+  const hidden = all ? [] : [...document.querySelectorAll("[role=tabpanel], .atlas-panel")].filter((panel) =>
+    !panel.offsetParent);
+  const aside = hidden.map((panel) => {
+    const fragment = new DocumentFragment();
+    fragment.append(...panel.childNodes);
+    return [panel, fragment];
   });
   try {
     const rules = colours ? { runOnly: ["color-contrast", "link-in-text-block"] }
       : { rules: { "image-redundant-alt": { enabled: false } } };
     return (await axe.run(context || document, { ...rules, resultTypes: ["violations"], preload: false })).violations;
   } finally {
-    for (const [one, kept] of aside) if (!one.hasChildNodes()) one.append(kept);
+    for (const [panel, fragment] of aside) if (!panel.hasChildNodes()) panel.append(fragment);
   }
 }"""
 
-# Most of axe's time goes into what it does again and again: it parses the colours of an element's surroundings anew for
-# each word, and looks up the fields of each colour, compiled for old browsers, in a WeakMap. Here a colour is parsed
-# once, and a field stands on its object.
+# axe-core with its two slowest parts replaced. It parses the colours around an element again for each word, and keeps
+# private fields in a WeakMap (it is compiled for old browsers). Here each colour is parsed once, and a field is a
+# symbol property of its object.
 LEAN_AXE = """(({{ WeakMap, WeakSet }}) => {{
   {axe}
   const known = new Map(), colour = axe.commons.color.Color.prototype, parse = colour.parseString;
@@ -48,39 +47,39 @@ LEAN_AXE = """(({{ WeakMap, WeakSet }}) => {{
 }})((() => {{
   class Fields {{
     field = Symbol();
-    has(one) {{ return this.field in one; }}
-    get(one) {{ return one[this.field]; }}
-    set(one, value) {{ one[this.field] = value; return this; }}
-    add(one) {{ return this.set(one, true); }}
+    has(owner) {{ return this.field in owner; }}
+    get(owner) {{ return owner[this.field]; }}
+    set(owner, value) {{ owner[this.field] = value; return this; }}
+    add(owner) {{ return this.set(owner, true); }}
   }}
   return {{ WeakMap: Fields, WeakSet: Fields }};
 }})());"""
 
 
-# What Gradio tells the console when a page is left or loaded anew in the middle of a request.
+# Console errors that Gradio writes when a page is left or reloaded during a request.
 CUT_OFF = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
-# Of a page whose test says so, `outlives`: its server is gone or not there yet, or another is asked for its answers.
+# Console errors that are ignored for a page with `outlives = True`: its server is stopped, or replaced by another one.
 ANOTHER = ("Failed to load resource: the server responded with a status of 404", "Response")
 GONE = (
     *("Unexpected error Server stopped", "Failed to load resource: net::ERR_", "TypeError: network error"),
     "Failed to load resource: the server responded with a status of 503",
     *(*ANOTHER, *CUT_OFF),
 )
-EMPTY = "http://127.0.0.1:1/"  # where load_modules() has a page; nothing is asked of a network
+EMPTY = "http://127.0.0.1:1/"  # the address of load_modules(), which answers all of its requests itself
 MODULES = """async (names) => {
-  const own = document.querySelector("link[rel=modulepreload][href^='atlas/']")?.getAttribute("href");
-  const web = new URL(own?.match(/atlas\\/[0-9a-f]+\\//)[0] ?? "", document.baseURI);
+  const preload = document.querySelector("link[rel=modulepreload][href^='atlas/']")?.getAttribute("href");
+  const web = new URL(preload?.match(/atlas\\/[0-9a-f]+\\//)[0] ?? "", document.baseURI);
   window.atlas = Object.assign({}, ...(await Promise.all(names.map((name) => import(new URL(name, web))))));
 }"""
 
 
 def use_modules(page: Page, *names: str) -> None:
-    """Give a page's `atlas` what these modules of viz/web/ export: the page's own ones, which run once."""
+    """Import modules of viz/web/ by the page's own addresses, and merge their exports into `window.atlas`."""
     page.evaluate(MODULES, names)
 
 
 def load_modules(page: Page, *names: str) -> None:
-    """Open an empty page with these modules of viz/web/ alone, and what they import."""
+    """Open an empty page with only these modules of viz/web/ and their imports, as `window.atlas`."""
 
     def answer(route: Route) -> None:
         name = route.request.url.removeprefix(EMPTY)
@@ -96,32 +95,32 @@ def load_modules(page: Page, *names: str) -> None:
 
 
 def screenshot(page: Page, name: str) -> None:
-    """With `SCREENSHOTS=1 make test-all`, leave a picture in the ignored folder screenshots/, for a person to see."""
+    """Save a picture of the page in screenshots/ (ignored by git) if the environment variable SCREENSHOTS is set."""
     if os.environ.get("SCREENSHOTS"):
         SCREENSHOTS.mkdir(exist_ok=True)
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
 def open_tab(page: Page, title: str, group: str = "#tabs") -> None:
-    """Open a tab of this group by its title, also one that is marked as unavailable and then says why."""
+    """Open a tab of this group by its title, even if it is marked as unavailable (it then says why)."""
     strip = page.locator(f"{group} > :is(.tab-wrapper, .strip)")
     tab = strip.get_by_role("tab", name=title, exact=True)
     tab.click(force=tab.get_attribute("aria-disabled") == "true")
 
 
 def spaced(number: int) -> str:
-    """As the page writes it in English."""
+    """Return an integer as the English page writes it, with its thousands apart."""
     return f"{number:,}"
 
 
 def pick_example(page: Page, number: int) -> None:
-    """Translate the example with this number, from 0, of the menu."""
+    """Translate an example of the menu by its index, from 0."""
     page.locator(".atlas-examples .opens").click()
     page.locator(".atlas-examples .example").nth(number).click()
 
 
 def open_details(page: Page) -> None:
-    """How the translation came about, the way it is decoded, and what the model is."""
+    """Open the details of the translation, if they are closed: its steps, its decoding and the model."""
     button = page.locator(".atlas-translation .more")
     if button.get_attribute("aria-expanded") == "false":
         button.click()
@@ -130,23 +129,23 @@ def open_details(page: Page) -> None:
 def no_violations(
     page: Page, part: str | Locator | None = None, *, hidden: bool = False, colours: bool = False
 ) -> None:
-    """Fail on what axe-core finds wrong with the page, or the part of it that a selector or a locator names.
+    """Fail if axe-core reports a violation on the page, or in the part that a selector or a locator names.
 
-    hidden: among all that hidden panels hold, where an id could stand a second time. colours: by the rules alone that a
-    page which has turned dark or light could break.
+    hidden: check the content of hidden panels, too, where an id could be repeated. colours: apply only the rules on
+    colours, which may break when a page turns dark or light.
     """
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(content=LEAN_AXE.format(axe=AXE_FILE_PATH.read_text(encoding="utf-8")))
-    found = page.evaluate(AXE, [part.element_handle() if isinstance(part, Locator) else part, hidden, colours])
-    assert not found, json.dumps(found, indent=1)[:3000]
+    violations = page.evaluate(AXE, [part.element_handle() if isinstance(part, Locator) else part, hidden, colours])
+    assert not violations, json.dumps(violations, indent=1)[:3000]
 
 
 class Pages:
-    """Pages of one browser, each used again by a later test that asks for the same kind of browser.
+    """A pool of one browser's pages, each reused by later tests with the same context options.
 
-    A page that has shown the app before opens it in a quarter of the processor's time, because its process still holds
-    the compiled scripts. In between it is empty, and so is what it stored; and a language, permissions and touches,
-    which Playwright knows only of a context, it has from one test to the next only.
+    A reused page opens the app in a quarter of the processor time, because its process still holds the compiled
+    scripts. Between tests it is blank, its storage is empty, and its language, permissions and touch emulation, which
+    Playwright can only set for a whole context, are reset.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -154,28 +153,30 @@ class Pages:
         self._idle: dict[str, list[Page]] = {}
 
     @contextmanager
-    def one(self, *, width: int, height: int, dark: bool, options: dict) -> Iterator[Page]:
-        """A page of this size, which takes touches where it is narrow, for as long as the context lasts. options: of
-        Playwright's browser context; with has_touch, Playwright itself can tap."""
+    def borrow(self, *, width: int, height: int, dark: bool, options: dict) -> Iterator[Page]:
+        """Lend a page of this size, with touch emulation if it is narrower than 600 pixels.
+
+        options: of Playwright's browser context; `has_touch` is needed for Playwright's own `tap`.
+        """
         kind = {name: value for name, value in options.items() if name not in ("locale", "permissions")}
         idle = self._idle.setdefault(json.dumps(kind, sort_keys=True), [])
         page = idle.pop() if idle else self._browser.new_context(**kind).new_page()
-        page.outlives = False  # of this test
+        page.outlives = False
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light")
         page.context.grant_permissions(options.get("permissions", []))
         emulation = page.context.new_cdp_session(page)
-        if "has_touch" not in options:  # as Playwright does it, here and below
+        if "has_touch" not in options:  # emulate touch and locale with the commands that Playwright itself sends
             emulation.send("Emulation.setTouchEmulationEnabled", {"enabled": width < 600})
         if "locale" in options:
             emulation.send("Emulation.setLocaleOverride", {"locale": options["locale"]})
             emulation.send("Emulation.setUserAgentOverride", {"userAgent": "", "acceptLanguage": options["locale"]})
-        yield page  # after an error in between, it is not used again
+        yield page  # after an exception the page is not returned to the pool
         emulation.detach()
         page.context.clear_permissions()
-        for other in page.context.pages:
-            if other is not page:
-                other.close()
+        for opened in page.context.pages:
+            if opened is not page:
+                opened.close()
         page.evaluate("() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* no page of ours */ } }")
         page.context.clear_cookies()
         page.unroute_all()
@@ -185,7 +186,7 @@ class Pages:
 
 @contextmanager
 def watched(page: Page, problems: list[str]) -> Iterator[None]:
-    """Write down console errors, page errors, dialogs and requests to other hosts, as long as the context lasts."""
+    """Record console errors, page errors, dialogs and requests to other hosts while the context lasts."""
     cut_off: list[str] = []
     loads: list[Page] = []
 
@@ -199,7 +200,7 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
     def failed(error: Error) -> None:
         problems.append(f"page error: {error}")
 
-    def asked(request: Request) -> None:
+    def requested(request: Request) -> None:
         if is_foreign(request.url):
             problems.append(f"request to {request.url}")
 
@@ -213,7 +214,7 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
     listeners = {
         "console": console,
         "pageerror": failed,
-        "request": asked,
+        "request": requested,
         "dialog": opened,
         "domcontentloaded": loaded,
     }
@@ -222,17 +223,17 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
     yield
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
-    if len(loads) < 2:  # one page, which nothing had cause to cut off
+    if len(loads) < 2:  # without a second load nothing explains a request that was cut off
         problems.extend(cut_off)
 
 
 def is_foreign(url: str) -> bool:
-    """Whether a request leaves this machine."""
+    """Return whether a request leaves this machine."""
     return not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:"))
 
 
 def settle(page: Page) -> None:
-    """Wait until nothing that was asked is under way: of one thing another may follow, so for a second."""
+    """Wait until no part is busy and no request has ended for a second (an answer may lead to another question)."""
     page.evaluate("new PerformanceObserver(() => (window.last = performance.now())).observe({ type: 'resource' })")
     page.wait_for_function(
         "() => !document.querySelector('[aria-busy=true]') && performance.now() - (window.last ?? 0) > 1000"

@@ -1,4 +1,4 @@
-"""Fixtures that open the real page in a real browser, and fail on anything it should not do."""
+"""Fixtures that open the app in a real browser, and fail on console errors, dialogs and requests to other hosts."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def pages(chromium: Browser) -> Pages:
 
 @pytest.fixture()
 def open_page(pages: Pages) -> Iterator[Callable[..., Page]]:
-    """open_page(url, width=1280, dark=False) opens a page in a browser context that no other page shares.
+    """Return `open_page(url, width=1280, dark=False)`, which opens a page in a browser context of its own.
 
-    When the test ends it fails on any console error, page error, dialog, or request to another host.
+    At its end the test fails on any console error, page error, dialog, or request to another host.
     """
     problems: list[str] = []
     with ExitStack() as opened:
 
         def start(url: str, *, width: int = 1280, height: int = 900, dark: bool = False, **options: object) -> Page:
-            """options: of Playwright's browser context."""
-            page = opened.enter_context(pages.one(width=width, height=height, dark=dark, options=options))
+            """Open a page. options: of Playwright's browser context."""
+            page = opened.enter_context(pages.borrow(width=width, height=height, dark=dark, options=options))
             opened.enter_context(watched(page, problems))
             address, _, fragment = url.partition("#")
             page.goto(f"{address}?__theme={'dark' if dark else 'light'}" + (f"#{fragment}" if fragment else ""))

@@ -1,4 +1,4 @@
-"""The real page in a real browser, with the trained checkpoint."""
+"""The whole app in a real browser, with the shipped checkpoints: translating, errors, sizes, touch and print."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, sh
     translator = next(iter(shipped_translators.values()))
     assert page.inner_text("#translation-text") == translator.translate("Ich möchte ein Bier, bitte.").translation
     box = page.locator("#source-text textarea, #source-text input").first
-    box.fill("Der Hund\nschläft.")  # as pasted: a line's end is no part of a sentence
+    box.fill("Der Hund\nschläft.")  # a line break, as in pasted text, becomes a space
     box.press("Enter")
     expected = translator.translate("Der Hund schläft.")
     page.wait_for_function(
@@ -28,7 +28,7 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, sh
     screenshot(page, "app")
     box.fill("Ich bin noch nicht")
     open_tab(page, "Positions")
-    page.reload()  # as the page does by itself when the server was started again
+    page.reload()
     expect(page.locator("#translation-text")).to_have_text(expected.translation)
     expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
     expect(box).to_have_value("Ich bin noch nicht")
@@ -45,8 +45,8 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, sh
     assert page.locator("footer").get_by_text("Settings").count() == 0, "Gradio's half-translates the page"
 
 
-def test_the_page_on_the_api_asks_for_nothing_that_is_refused(tiny_url, open_page):
-    page = open_page(tiny_url)  # which fails on an error in the console
+def test_gradios_api_page_opens_without_console_errors(tiny_url, open_page):
+    page = open_page(tiny_url)
     with page.expect_response("**/gradio_api/info"):
         page.locator("footer button", has_text="API").first.click()
     page.get_by_text("API name: /why_smallest").wait_for()
@@ -55,8 +55,8 @@ def test_the_page_on_the_api_asks_for_nothing_that_is_refused(tiny_url, open_pag
 
 
 @pytest.mark.parametrize("tabs_open", [6, pytest.param(12, marks=pytest.mark.long)])
-def test_every_tab_of_one_browser_is_answered(tiny_url, open_page, tabs_open):
-    """A browser opens six connections to a host by HTTP/1.1: no tab may hold one."""
+def test_many_tabs_of_one_browser_are_all_answered(tiny_url, open_page, tabs_open):
+    """Over HTTP/1.1 a browser opens at most six connections to a host, so no tab may keep one open."""
     first = open_page(tiny_url)
     pages = [first, *(first.context.new_page() for _ in range(tabs_open - 1))]
     for page in pages[1:]:
@@ -69,7 +69,7 @@ def test_every_tab_of_one_browser_is_answered(tiny_url, open_page, tabs_open):
         expect(page.locator(".atlas-translation .source")).to_have_text(text)
 
 
-def test_errors_are_words_and_nothing_is_lost(app_url, open_page, shipped_translators):
+def test_an_error_message_leaves_the_translation_in_place(app_url, open_page, shipped_translators):
     page = open_page(app_url)
     page.wait_for_selector("#translation-text")
     before = page.inner_text("#translation-text")
@@ -96,11 +96,11 @@ def test_hostile_text_stays_text(app_url, open_page):
     )
     assert page.evaluate("window.hacked") is None
     symbols = page.locator(".atlas-translation .row").first.locator(".chip.symbol").all_inner_texts()
-    assert symbols == ["<2en>", "</s>"], "typed control symbols must be spelled out, not become symbols"
+    assert symbols == ["<2en>", "</s>"], "typed control symbols must not become symbols"
 
 
 def test_no_two_scores_of_a_model_look_alike(app_url, open_page):
-    """The same sentences stood there twice, with other scores: those of development and of the test."""
+    """Scores on the development set and on the test set must be told apart."""
     page = open_page(app_url)
     page.wait_for_selector("#translation-text")
     rows = page.locator("#translation .details tbody tr").evaluate_all(
@@ -110,15 +110,15 @@ def test_no_two_scores_of_a_model_look_alike(app_url, open_page):
 
 
 @pytest.mark.long
-def test_at_200_percent_all_can_be_reached_and_a_tour_is_read(app_url, open_page):
-    """As a window of 1280 x 800 pixels is at that zoom."""
+def test_at_200_percent_zoom_tabs_fit_and_a_tour_shows_four_lines(app_url, open_page):
+    """A window of 1280 x 800 pixels at 200 % zoom has 640 x 400 CSS pixels."""
     page = open_page(app_url, width=640, height=400)
     page.wait_for_selector("#translation-text")
     for title, *_ in shell.TABS:
         open_tab(page, str(title))
         assert page.evaluate("document.documentElement.scrollWidth") <= 640, title
     box = page.locator("#translation").bounding_box()
-    assert box["height"] < 160, "what stays in sight leaves room for the rest"
+    assert box["height"] < 160, "the sticky header must leave room for the rest"
     page.locator(".atlas-title .tour").click()
     expect(page.locator(".atlas-tour")).to_have_attribute("aria-busy", "false")
     story = page.locator(".atlas-tour .story")
@@ -128,7 +128,7 @@ def test_at_200_percent_all_can_be_reached_and_a_tour_is_read(app_url, open_page
     assert seen >= 4 * line, (seen, line)
 
 
-# Buttons of our own that a finger can miss: less than 24 px wide or high, with the area around them that they take.
+# The page's touch targets that are less than 24 px wide or high, counting the area that their pseudo-elements add.
 SMALL_TARGETS = """() => [...document.querySelectorAll(".atlas-root :is(button, summary, select, [type=range], .acts)")]
   .filter((node) => node.checkVisibility({ visibilityProperty: true }))
   .map((node) => {
@@ -139,27 +139,27 @@ SMALL_TARGETS = """() => [...document.querySelectorAll(".atlas-root :is(button, 
   .filter(([, width, height]) => width < 24 || height < 24)"""
 
 
-def test_on_a_phone_the_tour_comes_first_and_a_finger_hits_what_it_points_at(app_url, open_page):
+def test_on_a_phone_the_tour_comes_first_and_no_touch_target_is_small(app_url, open_page):
     page = open_page(app_url, width=390, height=844)
     page.wait_for_selector(".atlas-explorer .thumbnail")
     expect(page.locator(".atlas-title p")).to_be_visible()
-    ways = [page.locator(f".atlas-title {name}").bounding_box() for name in (".tour", ".present", ".teach")]
-    assert ways == sorted(ways, key=lambda box: (box["y"], box["x"]))
+    entries = [page.locator(f".atlas-title {name}").bounding_box() for name in (".tour", ".present", ".teach")]
+    assert entries == sorted(entries, key=lambda box: (box["y"], box["x"]))
     assert "lick" not in page.locator("#tab-explorer").inner_text()
-    drawn = {
+    first_parts = {
         "Attention": ".atlas-explorer .thumbnail",
         "Step by step": ".atlas-stepper .candidate",
         "Why": ".atlas-question button.chip",
         "Positions": "#panel-position-table .figure",
         "Train": ".atlas-train summary",
     }
-    for tab, part in drawn.items():
+    for tab, part in first_parts.items():
         open_tab(page, tab)
         page.locator(part).first.wait_for()
         assert page.evaluate(SMALL_TARGETS) == []
 
 
-def test_nothing_moves_for_who_wants_less_motion(tiny_url, open_page):
+def test_the_busy_animation_respects_reduced_motion(tiny_url, open_page):
     page = open_page(tiny_url)
     page.wait_for_selector("#translation-text")
     for motion, name in (("no-preference", "atlas-under-way"), ("reduce", "atlas-told")):
@@ -173,7 +173,7 @@ def test_nothing_moves_for_who_wants_less_motion(tiny_url, open_page):
     page.emulate_media(reduced_motion="null")
 
 
-def test_it_prints_in_its_colours_without_what_one_presses(app_url, open_page):
+def test_print_keeps_colours_and_hides_controls(app_url, open_page):
     page = open_page(app_url)
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
     page.emulate_media(media="print")
@@ -191,7 +191,7 @@ LONG = (
     "alte Mann von nebenan sein Haus verkaufen will, weil ihm die Treppe zu steil geworden ist und seine Kinder in "
     "einer anderen Stadt wohnen."
 )
-SEEN = """(box) => {
+CHIPS_IN_VIEW = """(box) => {
   const { top, bottom } = box.getBoundingClientRect();
   const seen = [...box.querySelectorAll("button.chip")].map((chip) => {
     const at = chip.getBoundingClientRect();
@@ -202,20 +202,20 @@ SEEN = """(box) => {
 
 
 @pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.long)])
-def test_of_a_long_text_the_translation_is_seen_and_so_is_what_is_pinned(app_url, open_page, width):
+def test_a_long_text_scrolls_to_the_translation_and_to_the_pinned_token(app_url, open_page, width):
     page = open_page(app_url, width=width)
     page.wait_for_selector("#translation-text")
     page.locator("#source-text textarea").fill(LONG)
     page.keyboard.press("Enter")
     box = page.locator(".atlas-translation .sentences")
     expect(box.locator(".source")).to_contain_text("steil geworden")
-    assert box.evaluate("node => node.scrollHeight > node.clientHeight") and box.evaluate(SEEN)["first"]
+    assert box.evaluate("node => node.scrollHeight > node.clientHeight") and box.evaluate(CHIPS_IN_VIEW)["first"]
     box.locator("button.chip").last.click()
     expect(box.locator(".pinned")).to_have_count(1)
     box.evaluate("node => (node.scrollTop = 0)")
-    box.locator("button.chip").first.dispatch_event("click")  # as another view would pin it
+    box.locator("button.chip").first.dispatch_event("click")  # without the scrolling of a real click
     expect(box.locator(".pinned")).to_have_attribute("data-step", "0")
-    assert box.evaluate(SEEN)["pinned"]
+    assert box.evaluate(CHIPS_IN_VIEW)["pinned"]
 
 
 def test_no_line_of_the_translation_begins_with_a_full_stop(app_url, open_page):

@@ -1,4 +1,4 @@
-"""The direction of a translation in a real browser: what a change of it leaves, and a text in another language."""
+"""Changing the direction of translation in a real browser, and entering a text in another language."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def translate(page: Page, text: str) -> None:
     expect(page.locator(f"{STRIP} .source")).to_have_text(text)
 
 
-def test_another_direction_clears_the_translation_but_no_text_of_the_visitors(app_url, open_page, shipped_translators):
+def test_another_direction_clears_the_translation_and_keeps_typed_text(app_url, open_page, shipped_translators):
     examples = {
         name: [example.text for example in shipped_translators[name].examples[name]] for name in ("de-en", "en-de")
     }

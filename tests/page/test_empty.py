@@ -1,4 +1,4 @@
-"""A page that opens with nothing translated, and sentences that bring what belongs to them, in a real browser."""
+"""A page that opens without a translation, and the BLEU reference of each sentence, in a real browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFERENCE = "#bleu-reference textarea, #bleu-reference input"
 
 @pytest.fixture(scope="module")
 def empty_url(serve, tiny_checkpoint: Path, tmp_path_factory) -> str:
-    """The app over a checkpoint that stands before all others by its name, in a language without examples."""
+    """Serve a checkpoint whose language has no examples; its name sorts before all others, so it is opened first."""
     folder = tmp_path_factory.mktemp("without") / "cs-en"
     shutil.copytree(tiny_checkpoint, folder, ignore=shutil.ignore_patterns(checkpoint.EXAMPLES))
     config = json.loads((folder / checkpoint.CONFIG).read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width
     expect(page.locator(".atlas-explorer .invitation")).to_have_text(INVITATION)
     assert not page.locator(".atlas-explorer .panes").is_visible()
     page.evaluate("document.activeElement.blur()")
-    for key in ("3", "ArrowDown", "l", "?"):  # nothing to look at, and no error
+    for key in ("3", "ArrowDown", "l", "?"):  # no error without a map
         page.keyboard.press(key)
     no_violations(page)
     screenshot(page, f"empty-{width}")
@@ -72,7 +72,7 @@ def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width
     assert page.locator(".invitation").count() == 0
 
 
-def test_a_link_opens_such_a_page_with_its_sentence(empty_url, open_page) -> None:
+def test_a_link_translates_its_sentence_on_an_empty_page(empty_url, open_page) -> None:
     page = open_page(f"{empty_url}#text=Der%20Hund.&direction=de-en&checkpoint=tiny&kind=cross&layer=2&head=3")
     expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer 2 · Head 3")
     assert page.locator(FIELD).first.input_value() == "Der Hund."
@@ -102,7 +102,7 @@ def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_pag
 
 
 @pytest.mark.long
-def test_what_a_visitor_typed_as_reference_stays_with_the_sentence(tiny_url, open_page) -> None:
+def test_a_typed_reference_stays_with_its_sentence(tiny_url, open_page) -> None:
     page = open_page(tiny_url)
     open_tab(page, "verify")
     page.locator("#verify-tabs [role=tab]", has_text="BLEU").click()
@@ -113,6 +113,6 @@ def test_what_a_visitor_typed_as_reference_stays_with_the_sentence(tiny_url, ope
       return stepper?.dataset.opened && stepper.ariaBusy === 'false'; }""")
     page.locator(".atlas-stepper .candidate").nth(2).click()  # another translation of the same sentence
     expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
-    page.wait_for_timeout(1500)  # the other tabs have heard of it
+    page.wait_for_timeout(1500)  # until the other tabs have updated
     open_tab(page, "verify")
     expect(field).to_have_value("A dog lies under the table.")

@@ -1,4 +1,4 @@
-"""The first view: nothing jumps, and the picture is on the first screen."""
+"""The first view of the page: no layout shifts, early content, and the picture within the first screen."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from tests.page.browser import open_tab, screenshot
 pytestmark = pytest.mark.browser
 
 CELLS = ".atlas-explorer .detail .heatmaplayer image"
-# Each shift since the page began (Layout Instability, W3C): the share of the window that moved, times how far; what.
+# All layout shifts since the page began (W3C Layout Instability): [score, sources]. A score is the share of the window
+# that moved, times the distance as a share of the window.
 SHIFTS = """() => new Promise((done) => {
-  const found = [], box = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(' ');
+  const shifts = [], box = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(' ');
   const name = (node) => node?.id || node?.className || node?.nodeName;
-  new PerformanceObserver((list) => found.push(...list.getEntries().map((entry) => [entry.value, entry.sources.map(
+  new PerformanceObserver((list) => shifts.push(...list.getEntries().map((entry) => [entry.value, entry.sources.map(
     (source) => `${name(source.node)}: ${box(source.previousRect)} -> ${box(source.currentRect)}`)])))
     .observe({ type: 'layout-shift', buffered: true });
-  setTimeout(() => done(found), 500); })"""
-# The colours in the middle of a picture's cells, as many as the sketch has pixels: red, green, blue, one by one.
+  setTimeout(() => done(shifts), 500); })"""
+# The colour in the middle of each cell (the sketch has one pixel a cell): red, green, blue, red, ...
 PIXELS = """async (selector) => {
   const { width, height } = window.__sketch ||= document.querySelector('.atlas-explorer .detail .sketch');
   let picture = document.querySelector(selector);
@@ -31,15 +32,15 @@ PIXELS = """async (selector) => {
   const context = canvas.getContext('2d');
   context.imageSmoothingEnabled = false;
   context.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  const { data } = context.getImageData(0, 0, canvas.width, canvas.height), found = [];
+  const { data } = context.getImageData(0, 0, canvas.width, canvas.height), channels = [];
   for (let row = 0; row < height; row++) for (let column = 0; column < width; column++)
-    found.push(...data.slice(4 * ((9 * row + 4) * canvas.width + 9 * column + 4)).slice(0, 3));
-  return found; }"""
-# Of all parts but pictures that stand beside their controls.
+    channels.push(...data.slice(4 * ((9 * row + 4) * canvas.width + 9 * column + 4)).slice(0, 3));
+  return channels; }"""
+# The left edges of the visible parts, except pictures that have their controls at the side.
 LEFT = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((panel) => panel.offsetParent);
-  const beside = innerWidth > 1000 ? '#tab-positions .atlas-frame:has(> .controls) > .content *' : 'none';
-  const within = [...tab.querySelectorAll('.atlas-root')].filter((part) => !part.matches(beside));
+  const indented = innerWidth > 1000 ? '#tab-positions .atlas-frame:has(> .controls) > .content *' : 'none';
+  const within = [...tab.querySelectorAll('.atlas-root')].filter((part) => !part.matches(indented));
   const parts = [document.querySelector('#translation .atlas-root'), ...within];
   return parts.filter((part) => part.offsetWidth && part.offsetHeight).map((part) => part.getBoundingClientRect().left);
 }"""
@@ -59,10 +60,10 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
         busy = page.locator("#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible")
         expect(busy).to_have_count(0, timeout=60_000)
         edges[name] = page.evaluate(LEFT)
-        found = page.evaluate(SHIFTS)
-        assert sum(value for value, _ in found[seen:]) < 0.05, (name, found[seen:])
-        seen = len(found)
-    assert all(len(found) > 1 for found in edges.values()), edges
+        shifts = page.evaluate(SHIFTS)
+        assert sum(value for value, _ in shifts[seen:]) < 0.05, (name, shifts[seen:])
+        seen = len(shifts)
+    assert all(len(lefts) > 1 for lefts in edges.values()), edges
     assert max(map(max, edges.values())) - min(map(min, edges.values())) < 1, edges
 
 
@@ -82,22 +83,21 @@ def test_nothing_jumps_on_why_while_another_sentence_is_translated(app_url, open
     expect(busy).to_have_count(0)
     seen = len(page.evaluate(SHIFTS))
     box = page.locator("#source-text textarea")
-    box.fill(TWELVE.replace(" hat ", " \nhat "))  # as it may be pasted: one sentence
+    box.fill(TWELVE.replace(" hat ", " \nhat "))  # pasted with a line break: still one sentence
     box.press("Enter")
     expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
     expect(page.locator(".why-picture .coloured")).to_contain_text("Apfel")
     expect(busy).to_have_count(0)
-    found = page.evaluate(SHIFTS)[seen:]
-    assert sum(value for value, _ in found) < 0.05, found
+    shifts = page.evaluate(SHIFTS)[seen:]
+    assert sum(value for value, _ in shifts) < 0.05, shifts
 
 
-def test_all_is_there_before_plotly(app_url, open_page) -> None:
-    """Plotly.js is held back: the frame, the heads, the labels, the facts and the picture stand; its own then takes the
-    place, of the same cells in the same colours."""
+def test_a_sketch_is_drawn_before_plotly_arrives(app_url, open_page) -> None:
+    """The explorer is complete while Plotly.js is delayed; Plotly then draws the same cells in the same colours."""
     page = open_page("about:blank")
-    held = []
-    page.route("**/plotly.min.js*", lambda route: held.append(route))
-    page.goto(app_url, wait_until="commit")  # a busy page may not be loaded without what is held
+    delayed = []
+    page.route("**/plotly.min.js*", lambda route: delayed.append(route))
+    page.goto(app_url, wait_until="commit")  # the load event may wait for the delayed script
     page.wait_for_selector(".atlas-explorer .thumbnail canvas")
     expect(page.locator(".atlas-explorer .axis-label.row").first).to_be_visible()
     expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer")
@@ -105,35 +105,35 @@ def test_all_is_there_before_plotly(app_url, open_page) -> None:
     box, drawn = sketch.bounding_box(), page.evaluate(PIXELS, ".atlas-explorer .detail .sketch")
     height = page.locator(".atlas-explorer").bounding_box()["height"]
     page.wait_for_function("document.querySelector('script[src*=plotly]')")
-    assert height > 400 and page.locator(CELLS).count() == 0 and len(held) == 1
-    held[0].continue_()
+    assert height > 400 and page.locator(CELLS).count() == 0 and len(delayed) == 1
+    delayed[0].continue_()
     page.wait_for_selector(CELLS)
     assert page.locator(".atlas-explorer").bounding_box()["height"] == height
-    found = page.locator(CELLS).bounding_box()
-    assert all(abs(found[side] - box[side]) <= 1 for side in box), (found, box)
-    theirs = page.evaluate(PIXELS, CELLS)
-    assert len(drawn) == len(theirs) > 100 and max(abs(a - b) for a, b in zip(drawn, theirs)) <= 2  # of 255
+    plot_box = page.locator(CELLS).bounding_box()
+    assert all(abs(plot_box[side] - box[side]) <= 1 for side in box), (plot_box, box)
+    plotted = page.evaluate(PIXELS, CELLS)
+    assert len(drawn) == len(plotted) > 100 and max(abs(a - b) for a, b in zip(drawn, plotted)) <= 2  # of 255
 
 
-def test_the_frame_of_what_comes_is_there_before_the_scripts(app_url, open_page) -> None:
+def test_the_explorers_space_is_reserved_before_its_scripts_arrive(app_url, open_page) -> None:
     page = open_page("about:blank")
-    held = []
-    page.route("**/atlas/*/explorer/*.js", lambda route: held.append(route))
+    delayed = []
+    page.route("**/atlas/*/explorer/*.js", lambda route: delayed.append(route))
     page.goto(app_url, wait_until="commit")
     page.wait_for_selector("#translation-text")
     frame = page.locator(".atlas-explorer").bounding_box()
     screenshot(page, "first-sight")
     assert frame["height"] > 400 and page.locator(".atlas-explorer > *").count() == 0
-    for route in held:
+    for route in delayed:
         route.continue_()
     page.unroute_all()
     page.wait_for_selector(CELLS)
-    found = page.locator(".atlas-explorer").bounding_box()
-    assert (found["x"], found["y"], found["width"]) == (frame["x"], frame["y"], frame["width"])
+    filled = page.locator(".atlas-explorer").bounding_box()
+    assert (filled["x"], filled["y"], filled["width"]) == (frame["x"], frame["y"], frame["width"])
 
 
-def test_the_modules_of_the_first_view_are_named_at_the_top_of_the_page(app_url, open_page) -> None:
-    """No module waits until another one imports it, and Plotly.js comes after all of them."""
+def test_the_modules_of_the_first_view_are_preloaded(app_url, open_page) -> None:
+    """No module waits until another imports it, and Plotly.js is requested after all of them."""
     page = open_page("about:blank")
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
@@ -147,20 +147,20 @@ def test_the_modules_of_the_first_view_are_named_at_the_top_of_the_page(app_url,
     assert scripts[plotly + 1 :] == [], "scripts that the first view does not need"
 
 
-# What each of these tabs is about; several parts are one picture.
+# The picture of each tab; it may have several parts.
 PICTURES = {
     "Attention": (".atlas-explorer .detail", ".sentence-lines .sheet", ".atlas-explorer .thumbnail"),
     "Step by step": (".atlas-stepper .sentences", ".atlas-stepper .strip canvas"),
     "Why": (".why-picture",),
 }
-# Of tabs with a strip of their own the picture itself begins as high.
+# Tabs with a strip of panels: their picture must begin as high.
 WITHIN = {
     "Heads": (".survey .stage",),
     "Positions": ("#panel-position-table .figure",),
     "Inside": ("#panel-map .pictured",),
 }
-TWELVE = "Mein kleiner Bruder hat gestern einen roten Apfel gegessen."  # tokens, or some more
-# Where what they belong to begins, the first and last pixel of all parts, how many of what they stand in are scrolled.
+TWELVE = "Mein kleiner Bruder hat gestern einen roten Apfel gegessen."  # at least twelve tokens
+# The top of the parts' root, the top and bottom of all parts, and how many of their containers scroll sideways.
 SPAN = """(selectors) => {
   scrollTo(0, 0);
   const parts = [...document.querySelectorAll(selectors)].filter((part) => part.getClientRects()[0]);
@@ -173,7 +173,7 @@ SPAN = """(selectors) => {
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
 def test_the_picture_has_the_first_screen(app_url, open_page, shipped_translators, width, height) -> None:
-    """At 1280 x 800 more than half of it, whole, of twelve tokens; on a phone it begins there."""
+    """At 1280 x 800 a picture of twelve tokens is whole and fills half of the screen; on a phone it begins there."""
     assert len(shipped_translators["de-en"].translate(TWELVE, "de-en").source_ids) >= 12
     page = open_page(f"{app_url}#text={TWELVE}&direction=de-en", width=width, height=height)
     expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)

@@ -1,7 +1,7 @@
-"""Hostile and strange text: every one gives a translation or an error in words, and nothing on the page runs.
+"""Fuzz the tokenizer, the translator, the exports and the page with hostile and strange text.
 
-A plain run takes some 430 strings in all. The long one takes 20,000 through the tokenizer, 80 through translation and
-every export (`make endure`: 2,000) and through the page in a real browser.
+Every string gives a translation or an error message, and no markup in it is ever executed. `counts` says how many
+strings a plain run, a long run and `make endure` take.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ WORDS = " ".join(SENTENCES).split()
 
 
 def strange_texts(seed: int) -> Iterator[str]:
-    """An endless mix of hostile, random and damaged text, mostly short; the same for the same seed."""
+    """Yield hostile, random and damaged strings without end, mostly short and reproducible by the seed."""
     pick = random.Random(seed)
 
     def any_character() -> str:
@@ -143,13 +143,13 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def counts(some: int, many: int, most: int | None = None) -> pytest.MarkDecorator:
-    """How many strings a test takes, in a plain run, in a long one, and by `make endure`."""
+    """Parametrise a test by its number of strings: in a plain run, in a long run, and in `make endure`."""
     more = [pytest.param(most, marks=pytest.mark.endure)] if most else []
     return pytest.mark.parametrize("count", [some, pytest.param(many, marks=pytest.mark.long), *more])
 
 
 @counts(400, 20_000)
-def test_what_the_tokenizer_encodes_it_decodes_back(tokenizer, count):
+def test_decoding_inverts_encoding(tokenizer, count):
     refused = 0
     for text in [*HOSTILE, *SPECIAL, *some(count, seed=1)]:
         if has_lone_surrogate(text):
@@ -164,7 +164,7 @@ def test_what_the_tokenizer_encodes_it_decodes_back(tokenizer, count):
 
 
 @counts(20, 80, 2_000)
-def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_translator, count):
+def test_every_text_gives_a_trace_that_exports_or_an_error_message(tiny_translator, count):
     translated = 0
     for text in some(count, seed=2):
         try:
@@ -181,17 +181,17 @@ def test_every_text_gives_a_trace_that_exports_or_an_error_in_words(tiny_transla
 
 
 def _check_exports(trace) -> None:
-    for found in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
-        assert found.source_text == trace.source_text and found.translation == trace.translation
-        assert found.target_tokens == trace.target_tokens and found.source_tokens == trace.source_tokens
+    for copy in (storage.from_json(storage.to_json(trace)), storage.from_npz(storage.to_npz(trace))):
+        assert copy.source_text == trace.source_text and copy.translation == trace.translation
+        assert copy.target_tokens == trace.target_tokens and copy.source_tokens == trace.source_tokens
         for kind in TRANSFORMER_KINDS:
-            assert np.array_equal(found.maps(kind).weights, trace.maps(kind).weights)
+            assert np.array_equal(copy.maps(kind).weights, trace.maps(kind).weights)
     cross = reduce.score_map(trace, reduce.View(AttentionKind.CROSS))
     rows, columns, values = table.from_csv(table.to_csv(cross))
     assert (rows, columns) == (tuple(cross.rows), tuple(cross.columns))
     assert np.array_equal(values, cross.values.astype(np.float32), equal_nan=True)
     page = standalone.to_html(trace)
-    # The whole text stands in it only as escaped text or as JSON in which no element can begin or end.
+    # The page contains the text only escaped, or as JSON in which no tag can begin or end.
     for hostile in HOSTILE:
         if "<" in hostile and hostile in trace.source_text:
             start = page.index('<script type="application/json"')

@@ -1,4 +1,4 @@
-"""The page after a reload, on the way back, and when its server was started again."""
+"""The state that a page restores after a reload, after going back in the history, and after a restart of its server."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.browser
 TYPED = "Ich bin noch nicht"
 
 
-def left(page: Page) -> str:
-    """Translate, type on, go to another tab: what is translated."""
+def prepare(page: Page) -> str:
+    """Translate a sentence, type another one without submitting it, and open "Positions". Return the translation."""
     page.wait_for_selector("#translation-text")
     box = page.locator("#source-text textarea")
     box.fill(SENTENCES[4])
@@ -33,27 +33,19 @@ def left(page: Page) -> str:
     return written
 
 
-def is_there_again(page: Page, written: str) -> None:
-    expect(page.locator("#translation-text")).to_have_text(written)
-    stands_there(page, SENTENCES[4])
-
-
-def stands_there(page: Page, translated: str) -> None:
-    expect(page.locator(".atlas-translation .source")).to_have_text(translated)
+@pytest.mark.long
+def test_going_back_restores_the_translation_the_typed_text_and_the_tab(tiny_url, open_page) -> None:
+    page = open_page(tiny_url)
+    translation = prepare(page)
+    page.goto("about:blank")
+    page.go_back()
+    expect(page.locator("#translation-text")).to_have_text(translation)
+    expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[4])
     expect(page.locator("#source-text textarea")).to_have_value(TYPED)
     expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
 
 
-@pytest.mark.long
-def test_on_the_way_back(tiny_url, open_page) -> None:
-    page = open_page(tiny_url)
-    written = left(page)
-    page.goto("about:blank")
-    page.go_back()
-    is_there_again(page, written)
-
-
-def test_a_tab_stands_there_again_though_the_address_changed_while_the_page_was_left(tiny_url, open_page) -> None:
+def test_a_reload_restores_the_tab_even_if_the_address_changes_on_unload(tiny_url, open_page) -> None:
     page = open_page(tiny_url)
     page.wait_for_selector("#translation-text")
     open_tab(page, "Positions")
@@ -65,14 +57,14 @@ def test_a_tab_stands_there_again_though_the_address_changed_while_the_page_was_
     expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
 
 
-def test_a_page_goes_on_when_its_server_was_started_again(tiny_translator, open_page) -> None:
-    """The server knows nothing of the page: the head, the question and a forced branch are the page's. A text that was
-    asked for meanwhile is translated once the server is there again."""
+def test_a_page_continues_after_its_server_was_restarted(tiny_translator, open_page) -> None:
+    """The page itself holds the head, the question and a forced branch. A text submitted while the server is down is
+    translated once it is up again."""
     ports: list[int] = []
     with serving(ports) as start:
         page = open_page(start(shell.build(Translators([tiny_translator]))))
         page.outlives = True
-        written = left(page)
+        translation = prepare(page)
         open_tab(page, "Step by step")
         page.locator(".atlas-stepper .candidate").nth(1).click()
         expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
@@ -97,7 +89,7 @@ def test_a_page_goes_on_when_its_server_was_started_again(tiny_translator, open_
         open_tab(page, "Attention")
         expect(page.locator(".heading-line")).to_contain_text("Layer 2 · Head 3")
         expect(page.locator("#source-text textarea")).to_have_value(TYPED)
-        assert written and page.evaluate("window.before")
+        assert translation and page.evaluate("window.before")
     page.locator("#source-text textarea").press("Enter")
     page.wait_for_timeout(500)
     with serving(ports) as start:
@@ -106,7 +98,7 @@ def test_a_page_goes_on_when_its_server_was_started_again(tiny_translator, open_
         probabilities = 100 * np.exp(tiny_translator.translate(TYPED).log_probability)
         open_tab(page, "Why")
         settle(page)
-        about = page.locator(".atlas-question .chips").first.locator("button.chip").all()
-        shown = [re.search(r"probability ([\d.]+)", chip.get_attribute("aria-label"))[1] for chip in about]
-        assert np.allclose(np.array(shown, float), probabilities, atol=0.5, rtol=0)
+        chips = page.locator(".atlas-question .chips").first.locator("button.chip").all()
+        percentages = [re.search(r"probability ([\d.]+)", chip.get_attribute("aria-label"))[1] for chip in chips]
+        assert np.allclose(np.array(percentages, float), probabilities, atol=0.5, rtol=0)
         assert page.evaluate("window.before")

@@ -1,4 +1,4 @@
-"""What was asked last is what stands there, whatever the answers' order: each of these tests holds answers back."""
+"""The page shows the answer to its last request, whatever order the answers arrive in: the tests delay answers."""
 
 from __future__ import annotations
 
@@ -21,56 +21,55 @@ pytestmark = pytest.mark.browser
 FIRST, SECOND, THIRD = SENTENCES[2], SENTENCES[4], SENTENCES[6]
 
 
-class Held:
-    """Answers that wait until they are let go, by what is asked; each tells when its handler has it."""
+class Gate:
+    """Blocks the handlers of named requests until the test releases them.
+
+    names: request -> (set when its handler has started, set when it may go on).
+    """
 
     def __init__(self) -> None:
         self.names: dict[str, tuple[threading.Event, threading.Event]] = {}
 
-    def hold(self, *names: str) -> None:
+    def block(self, *names: str) -> None:
         for name in names:
             self.names[name] = threading.Event(), threading.Event()
 
-    def __call__(self, name: str) -> None:
-        """In a handler: wait, if this is held."""
+    def pass_through(self, name: str) -> None:
+        """Called by a handler: wait here if its request is blocked."""
         if name in self.names:
-            asked, let_go = self.names[name]
-            asked.set()
-            assert let_go.wait(60), f"{name!r} was never let go"
+            started, released = self.names[name]
+            started.set()
+            assert released.wait(60), f"{name!r} was never released"
 
     def wait_for(self, name: str) -> None:
-        assert self.names[name][0].wait(30), f"{name!r} was not asked"
+        """Wait until the handler of this request has started."""
+        assert self.names[name][0].wait(30), f"{name!r} was not requested"
 
-    def let_go(self, *names: str) -> None:
+    def release(self, *names: str) -> None:
         for name in names:
             self.names.pop(name)[1].set()
 
 
 @pytest.fixture()
-def held() -> Iterator[Held]:
-    one = Held()
-    yield one
-    one.let_go(*tuple(one.names))
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.release(*tuple(gate.names))
 
 
 @pytest.fixture(scope="module")
-def served(tiny_checkpoint) -> shell.Page:
-    return shell.build(Translators([Translator.load(tiny_checkpoint, device="cpu")]))
-
-
-@pytest.fixture(scope="module")
-def url(served, serve) -> str:
-    return serve(served)
+def url(tiny_checkpoint, serve) -> str:
+    return serve(shell.build(Translators([Translator.load(tiny_checkpoint, device="cpu")])))
 
 
 @pytest.fixture()
-def page(url, open_page, held, monkeypatch) -> Page:
-    """The app over the tiny model, whose translations of what is held wait."""
+def page(url, open_page, gate, monkeypatch) -> Page:
+    """The app over the tiny model, whose translations of blocked texts wait."""
     translate = Translator.translate
 
-    def late(self, text: str, *given, **options):
-        held(text)
-        return translate(self, text, *given, **options)
+    def late(self, text: str, *arguments, **options):
+        gate.pass_through(text)
+        return translate(self, text, *arguments, **options)
 
     page = open_page(url)
     page.wait_for_selector("#translation-text")
@@ -85,120 +84,119 @@ def type_in(page: Page, text: str) -> None:
     box.press("Enter")
 
 
-def stands(page: Page, text: str) -> None:
-    """On every part of the page, now and after all that may still come."""
+def expect_everywhere(page: Page, text: str) -> None:
+    """Check that the text field, the header and the explorer's menu show this sentence, and that nothing is busy."""
     expect(page.locator("#source-text textarea")).to_have_value(text)
     expect(page.locator(".atlas-translation .source")).to_have_text(text)
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "false")
-    shown = page.locator(".field.history select option:checked")
-    expect(shown).to_contain_text(text[:20])
+    expect(page.locator(".field.history select option:checked")).to_contain_text(text[:20])
 
 
 @pytest.mark.parametrize("order", [(FIRST, SECOND), (SECOND, FIRST)])
-def test_of_two_sentences_typed_fast_the_second_stands(page, held, order) -> None:
-    held.hold(FIRST, SECOND)
+def test_of_two_sentences_typed_fast_the_second_is_shown(page, gate, order) -> None:
+    gate.hold(FIRST, SECOND)
     type_in(page, FIRST)
-    type_in(page, SECOND)  # at once: the first one's answer is held back
-    held.wait_for(SECOND)
+    type_in(page, SECOND)  # before the first answer
+    gate.wait_for(SECOND)
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "true")
     for text in order:
-        held.let_go(text)
+        gate.let_go(text)
         page.wait_for_timeout(300)
-    stands(page, SECOND)
+    expect_everywhere(page, SECOND)
 
 
-def test_what_is_typed_and_not_asked_is_not_translated(page, held) -> None:
-    held.hold(FIRST, SECOND)
+def test_text_that_is_typed_but_not_submitted_stays_in_the_field(page, gate) -> None:
+    gate.hold(FIRST, SECOND)
     for text in (FIRST, SECOND):
         type_in(page, text)
-    held.wait_for(SECOND)
+    gate.wait_for(SECOND)
     page.locator("#source-text textarea").fill(THIRD)
-    held.let_go(FIRST, SECOND)
+    gate.let_go(FIRST, SECOND)
     expect(page.locator(".atlas-translation .source")).to_have_text(SECOND)
     expect(page.locator("#source-text textarea")).to_have_value(THIRD)
 
 
-def test_an_error_of_the_last_stands_beside_the_translation_before_it(page, held) -> None:
-    held.hold(FIRST)
+def test_an_error_is_shown_beside_the_earlier_translation(page, gate) -> None:
+    gate.hold(FIRST)
     type_in(page, FIRST)
-    held.wait_for(FIRST)
+    gate.wait_for(FIRST)
     type_in(page, "   ")
     expect(page.locator(".notice.error")).to_contain_text("The text is empty")
-    held.let_go(FIRST)
+    gate.let_go(FIRST)
     expect(page.locator(".atlas-translation .source")).to_have_text(FIRST)
     expect(page.locator(".notice.error")).to_contain_text("The text is empty")
     expect(page.locator(".field.history select option:checked")).to_contain_text(FIRST[:20])
 
 
-def test_of_two_examples_clicked_fast_the_second_stands(page, held) -> None:
+def test_of_two_examples_clicked_fast_the_second_is_shown(page, gate) -> None:
     first, second = SENTENCES[0], "Ich möchte ein Bier, bitte."
-    held.hold(first, second)
+    gate.hold(first, second)
     for text in (first, second):
         page.locator("#examples .opens").click()
         page.locator("#examples .example", has_text=text).click()
-    held.wait_for(second)
-    held.let_go(second)
-    stands(page, second)
-    held.let_go(first)
+    gate.wait_for(second)
+    gate.let_go(second)
+    expect_everywhere(page, second)
+    gate.let_go(first)
     page.wait_for_timeout(300)
-    stands(page, second)
+    expect_everywhere(page, second)
 
 
-def test_of_a_link_and_a_sentence_the_later_stands(page, held) -> None:
-    held.hold(FIRST)
+def test_of_a_link_and_a_sentence_the_later_is_shown(page, gate) -> None:
+    gate.hold(FIRST)
     page.evaluate("text => (location.hash = '#' + new URLSearchParams({ text, direction: 'de-en' }))", FIRST)
-    held.wait_for(FIRST)
+    gate.wait_for(FIRST)
     type_in(page, SECOND)
-    stands(page, SECOND)
-    held.let_go(FIRST)
+    expect_everywhere(page, SECOND)
+    gate.let_go(FIRST)
     page.wait_for_timeout(300)
-    stands(page, SECOND)
+    expect_everywhere(page, SECOND)
 
 
-def test_of_two_links_the_second_opens_its_sentence_and_its_tab(page, held) -> None:
-    held.hold(FIRST, SECOND)
+def test_of_two_links_the_second_opens_its_sentence_and_its_tab(page, gate) -> None:
+    gate.hold(FIRST, SECOND)
     link = "([text, tab]) => (location.hash = '#' + new URLSearchParams({ text, direction: 'de-en', tab }))"
     page.evaluate(link, [FIRST, "stepper"])
     page.evaluate(link, [SECOND, "positions"])
-    held.wait_for(SECOND)
-    held.let_go(SECOND)
-    held.let_go(FIRST)
+    gate.wait_for(SECOND)
+    gate.let_go(SECOND)
+    gate.let_go(FIRST)
     expect(page.get_by_role("tab", name="Positions", exact=True)).to_have_attribute("aria-selected", "true")
     open_tab(page, "Attention")
-    stands(page, SECOND)
+    expect_everywhere(page, SECOND)
 
 
-def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, held, monkeypatch) -> None:
+def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, gate, monkeypatch) -> None:
     from attention_atlas.viz.questions import panels
 
-    known = panels.read_question
+    read_question = panels.read_question
 
-    def late(data, trace, asked):
-        held(f"step {data.get('step')}")
-        return known(data, trace, asked)
+    def late(data, trace, question):
+        gate.pass_through(f"step {data.get('step')}")
+        return read_question(data, trace, question)
 
     monkeypatch.setattr(panels, "read_question", late)
-    held.hold("step 1")
+    gate.hold("step 1")
     for step in (1, 2):
         page.locator(f".atlas-translation button.chip[data-step='{step}']").click()
-    held.wait_for("step 1")
+    gate.wait_for("step 1")
     page.wait_for_timeout(300)
-    held.let_go("step 1")
+    gate.let_go("step 1")
     open_tab(page, "Why")
     expect(page.locator("#why-question .line").first.locator("button").nth(2)).to_have_attribute("aria-pressed", "true")
 
 
-def test_of_a_panel_s_controls_moved_fast_the_last_position_counts(page, held, monkeypatch) -> None:
-    """While the first is computed, of all others only the last is."""
+def test_of_a_sliders_positions_moved_through_fast_the_last_is_computed(page, gate, monkeypatch) -> None:
+    """Of all positions set while the first one is computed, only the last is computed."""
     from attention_atlas.viz.panels.panel import Panel
 
-    known, computed = Panel.content, []
+    content, computed = Panel.content, []
 
     def late(self, scene, *values):
         if self.name == "position-table":
             computed.append(values)
-            held(f"computation {len(computed)}")
-        return known(self, scene, *values)
+            gate.pass_through(f"computation {len(computed)}")
+        return content(self, scene, *values)
 
     monkeypatch.setattr(Panel, "content", late)
     open_tab(page, "Positions")
@@ -206,43 +204,43 @@ def test_of_a_panel_s_controls_moved_fast_the_last_position_counts(page, held, m
     root = panel.locator(".atlas-root")
     expect(root).to_have_attribute("aria-busy", "false")
     before, drawn = len(computed), int(root.get_attribute("data-drawn"))
-    held.hold(f"computation {before + 1}")
+    gate.hold(f"computation {before + 1}")
     slider = page.get_by_role("slider", name="Positions").first
     slider.focus()
     for _ in range(6):
         slider.press("ArrowRight")
-    held.wait_for(f"computation {before + 1}")
-    held.let_go(f"computation {before + 1}")
+    gate.wait_for(f"computation {before + 1}")
+    gate.let_go(f"computation {before + 1}")
     expect(root).to_have_attribute("data-drawn", str(drawn + 2))
     assert len(computed) == before + 2
     assert str(int(float(slider.input_value()))) in {str(value) for value in computed[-1]}
 
 
 @pytest.mark.parametrize(
-    "courses", [pytest.param(5, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.endure)]
+    "sequences", [pytest.param(5, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.endure)]
 )
-def test_whatever_is_typed_clicked_and_switched_the_last_choice_stands(page, monkeypatch, courses) -> None:
-    """Courses at random, seeded, in which each answer takes a time of its own: later ones overtake earlier ones."""
+def test_in_random_sequences_of_actions_the_last_sentence_is_shown(page, monkeypatch, sequences) -> None:
+    """In random, seeded sequences of actions, answers take random times, so that later ones overtake earlier ones."""
     chance, translate = random.Random(26), Translator.translate
 
-    def late(self, text: str, *given, **options):
+    def late(self, text: str, *arguments, **options):
         time.sleep(chance.choice((0.0, 0.05, 0.2, 0.5)))
-        return translate(self, text, *given, **options)
+        return translate(self, text, *arguments, **options)
 
     monkeypatch.setattr(Translator, "translate", late)
-    known = [*SENTENCES[::2]]
+    sentences = [*SENTENCES[::2]]
     examples = [SENTENCES[0], "Ich möchte ein Bier, bitte."]
     tabs = ("Attention", "Step by step", "Why", "Heads")
-    for course in range(courses):
-        wanted = None
+    for sequence in range(sequences):
+        last = None
         for _ in range(chance.randint(3, 8)):
             move = chance.choice(("type", "type", "example", "tab", "head", "token"))
             if move == "type":
-                wanted = chance.choice([text for text in known if text != wanted])
-                type_in(page, wanted)
+                last = chance.choice([text for text in sentences if text != last])
+                type_in(page, last)
             elif move == "example":
                 number = chance.randrange(2)
-                wanted = examples[number]
+                last = examples[number]
                 pick_example(page, number)
             elif move == "tab":
                 open_tab(page, chance.choice(tabs))
@@ -251,10 +249,10 @@ def test_whatever_is_typed_clicked_and_switched_the_last_choice_stands(page, mon
             elif move == "token":
                 page.evaluate("document.querySelector('.atlas-translation button.chip')?.click()")
             page.wait_for_timeout(chance.choice((0, 0, 60, 250)))
-        if wanted is None:
-            wanted = chance.choice(known)
-            type_in(page, wanted)
+        if last is None:
+            last = chance.choice(sentences)
+            type_in(page, last)
         try:
-            stands(page, wanted)
+            expect_everywhere(page, last)
         except AssertionError as error:
-            raise AssertionError(f"course {course}: {wanted!r} does not stand") from error
+            raise AssertionError(f"sequence {sequence}: the page does not show {last!r}") from error

@@ -1,4 +1,4 @@
-"""A link restores what was chosen in the survey of heads and in the stepper, whatever else the page shows."""
+"""Links restore the survey of heads, the stepper's step and interventions; hostile links run nothing."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def follow(page: Page, text: str, **fields: str) -> None:
     page.evaluate("link => { location.hash = link; }", link)
 
 
-def copied(page: Page, part: str) -> dict[str, str]:
-    """The fields of the link that a part of the page gives."""
+def copy_link(page: Page, part: str) -> dict[str, str]:
+    """Press "Copy link" in a part of the page, and return the fields of the link."""
     page.evaluate("navigator.clipboard.writeText('')")
     page.locator(part).get_by_role("button", name="Copy link").click()
     address = page.wait_for_function("navigator.clipboard.readText().then((text) => text)").json_value()
-    return {name: one for name, (one,) in parse_qs(address.split("#")[1]).items()}
+    return {name: value for name, (value,) in parse_qs(address.split("#")[1]).items()}
 
 
 @pytest.mark.long
-def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_translators) -> None:
+def test_a_link_restores_the_survey_and_the_step(app_url, open_page, shipped_translators) -> None:
     translator = shipped_translators["de-en"]
     survey = {
         "tab": "heads",
@@ -56,15 +56,15 @@ def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_t
     panel.locator(".survey tbody button").first.click()
     place = re.search(r"(\d+)\.(\d+)$", panel.locator(".survey tbody button").first.inner_text()).groups()
     expect(card).to_contain_text("layer {}, head {}".format(*place))
-    fields = copied(page, "#panel-heads-survey")
+    fields = copy_link(page, "#panel-heads-survey")
     assert {"text": FIRST, "checkpoint": "de-en", "statistic": "previous", "view": "table"}.items() <= fields.items()
     assert (fields["layer"], fields["head"]) == place
 
     follow(page, FIRST, **{**survey, "kind": "roof", "statistic": "roof", "head": "99", "view": "grid"})
     expect(panel.locator(".head-cell").first).to_be_visible()
-    expect(statistic).to_have_value("previous")  # there is none of this name
-    expect(card).to_contain_text("layer {}, head {}".format(*place))  # nor such a head
-    expect(panel.locator("[aria-busy=true]")).to_have_count(0)  # what is pale waits for its answer
+    expect(statistic).to_have_value("previous")  # the link's statistic does not exist
+    expect(card).to_contain_text("layer {}, head {}".format(*place))  # nor does its head
+    expect(panel.locator("[aria-busy=true]")).to_have_count(0)  # busy parts are pale, and would fail on contrast
     no_violations(page, "#panel-heads-survey")
     screenshot(page, "links-survey-1280")
 
@@ -73,15 +73,15 @@ def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_t
     expect(stepper).to_have_attribute("data-step", "3")
     own = translator.translate(SECOND, "de-en")
     assert re.sub(r"\W", "", own.translation) in re.sub(r"\W", "", written(page))
-    assert {"text": SECOND, "tab": "stepper", "step": "4"}.items() <= copied(page, ".atlas-stepper").items()
-    follow(page, FIRST, tab="stepper", step="3")  # another sentence comes first
+    assert {"text": SECOND, "tab": "stepper", "step": "4"}.items() <= copy_link(page, ".atlas-stepper").items()
+    follow(page, FIRST, tab="stepper", step="3")  # another sentence, which is translated first
     expect(stepper.locator(".sentences")).to_contain_text("Katze")
     expect(stepper).to_have_attribute("data-step", "2")
     idle(page)
 
     own = translator.translate(FIRST, "de-en")
     act(page, ".candidate", 1)
-    expect(stepper.get_by_role("button", name="Copy link")).to_be_hidden()  # what was forced is in no link
+    expect(stepper.get_by_role("button", name="Copy link")).to_be_hidden()  # a link cannot hold a forced token
     assert step(page) == 3
     follow(page, FIRST, tab="stepper", step="2")
     expect(stepper).to_have_attribute("data-step", "1")
@@ -93,8 +93,8 @@ def test_the_survey_and_the_step_stand_in_the_link(app_url, open_page, shipped_t
     expect(stepper.locator("[data-move=next]")).to_be_disabled()
 
 
-def test_a_link_brings_back_what_the_model_was_changed_by(app_url, open_page, shipped_translators) -> None:
-    """As Python makes it, whatever the edit; through a reload; and a plain link takes it away again."""
+def test_a_link_restores_interventions(app_url, open_page, shipped_translators) -> None:
+    """The link is made in Python. Its intervention survives a reload, and a link without one removes it."""
     translator = shipped_translators["de-en"]
     rng = np.random.default_rng(3)
     noise = {"encoder.1.resid_post": Add(rng.normal(size=translator.config.d_model), 10.0, positions=(0, 1))}
@@ -103,24 +103,24 @@ def test_a_link_brings_back_what_the_model_was_changed_by(app_url, open_page, sh
     plain = translator.translate(FIRST)
     assert trace.translation != plain.translation
     page = open_page(f"{viz.link(trace, app_url)}&tab=stepper&step=3", **CLIPBOARD)
-    stepper, read = page.locator(".atlas-stepper"), page.locator("#translation-text")
+    stepper, translation = page.locator(".atlas-stepper"), page.locator("#translation-text")
     expect(stepper).to_have_attribute("data-step", "2")
-    expect(read).to_have_text(trace.translation)
-    fields = copied(page, ".atlas-stepper")
+    expect(translation).to_have_text(trace.translation)
+    fields = copy_link(page, ".atlas-stepper")
     assert fields["interventions"] == parse_qs(viz.link(trace).split("#")[1])["interventions"][0]
     page.reload()
-    expect(read).to_have_text(trace.translation)
+    expect(translation).to_have_text(trace.translation)
     follow(page, FIRST, interventions="{")
     expect(page.locator(".atlas-translation .notice.error")).to_contain_text("JSON")
     follow(page, FIRST)
-    expect(read).to_have_text(plain.translation)
+    expect(translation).to_have_text(plain.translation)
 
 
 def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_url, open_page) -> None:
     page = open_page(app_url)
-    shown, field = page.locator(".atlas-translation .source"), page.locator("#source-text textarea").first
+    source, field = page.locator(".atlas-translation .source"), page.locator("#source-text textarea").first
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
-    opening = shown.inner_text()
+    opening = source.inner_text()
     assert "#" not in page.url
     page.locator(".thumbnail[data-layer='2'][data-head='4']").click()
     page.wait_for_function("location.hash.includes('layer=3&head=5')")
@@ -128,24 +128,24 @@ def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_
     for text in (FIRST, SECOND):
         field.fill(text)
         field.press("Enter")
-        expect(shown).to_have_text(text)
+        expect(source).to_have_text(text)
         page.wait_for_function("text => new URLSearchParams(location.hash.slice(1)).get('text') === text", arg=text)
     page.locator("#tab-heads-button").click()
     page.wait_for_function("location.hash.includes('tab=heads')")
-    assert page.evaluate("history.length") == min(steps + 2, 50)  # of more no browser keeps
+    assert page.evaluate("history.length") == min(steps + 2, 50)  # Chromium keeps at most 50 entries
     page.go_back()
-    expect(shown).to_have_text(FIRST)
+    expect(source).to_have_text(FIRST)
     expect(page.locator(".heading-line")).to_have_text("Layer 3 · Head 5")
     page.go_forward()
-    expect(shown).to_have_text(SECOND)
+    expect(source).to_have_text(SECOND)
     page.reload()
-    expect(shown).to_have_text(SECOND)
+    expect(source).to_have_text(SECOND)
     assert page.evaluate("history.length") == min(steps + 2, 50)
     page.locator(".display summary").click()
     page.locator(".display select").nth(1).select_option("dark")
-    for text in (FIRST, opening):  # the steps before have other colours in their addresses
+    for text in (FIRST, opening):  # earlier entries of the history name another theme
         page.go_back()
-        expect(shown).to_have_text(text)
+        expect(source).to_have_text(text)
         expect(field).to_have_value(text)
         assert page.url.startswith(f"{app_url}?__theme=dark#")
 
@@ -158,8 +158,8 @@ ELEMENTS = "document.querySelectorAll('script, iframe, object, embed, base, form
 
 
 @pytest.mark.long
-def test_hostile_links_and_what_was_kept_open_the_page_and_run_nothing(tiny_url, open_page) -> None:
-    """open_page watches for requests to other hosts, dialogs and errors in the console."""
+def test_hostile_links_and_session_storage_open_the_page_and_run_nothing(tiny_url, open_page) -> None:
+    """`open_page` also fails on requests to other hosts, dialogs and console errors."""
     hostile = ("<img src=x onerror=window.hacked=1>", "javascript:window.hacked=1", "__proto__", "-1", "9" * 400, "%00")
     page = open_page(tiny_url)
     page.wait_for_selector("#translation-text")
@@ -169,8 +169,9 @@ def test_hostile_links_and_what_was_kept_open_the_page_and_run_nothing(tiny_url,
             follow(page, **{"text": FIRST, field: value})
             page.wait_for_timeout(50)
     page.evaluate("location.hash = '%E0%A4%A&=&&text=%&__proto__[a]=1&' + 'x'.repeat(100000)")
-    for kept in ('"x"', "{", '{"hash": "", "view": 5, "typed": [], "asked": {"text": "<img src=x onerror=hacked=1>"}}'):
-        page.evaluate("kept => sessionStorage.setItem('atlas-left', kept)", kept)
+    hostile_state = '{"hash": "", "view": 5, "typed": [], "asked": {"text": "<img src=x onerror=hacked=1>"}}'
+    for state in ('"x"', "{", hostile_state):
+        page.evaluate("state => sessionStorage.setItem('atlas-left', state)", state)
         page.goto(f"{tiny_url}#{urlencode({'text': hostile[0], 'tab': hostile[1]})}")
         page.reload()
         page.wait_for_selector("#translation-text")

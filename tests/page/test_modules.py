@@ -1,4 +1,4 @@
-"""The page's modules: each is fetched and runs once, from one address."""
+"""The page's JavaScript modules: each is fetched once, from one versioned address."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.page.browser import open_tab
 pytestmark = pytest.mark.browser
 
 MODULES = {path.relative_to(assets.WEB).as_posix() for path in assets.WEB.rglob("*.js")}
-INLINE = {"page/early.js", "explorer/alone.js"}  # stand in a page themselves
-NAMES = "() => performance.getEntriesByType('resource').map((one) => one.name)"
+INLINE = {"page/early.js", "explorer/alone.js"}  # inline scripts, never fetched
+NAMES = "() => performance.getEntriesByType('resource').map((entry) => entry.name)"
 VERSIONED = re.compile(r"/atlas/[0-9a-f]{16}/(.*\.js)$")
 
 
-def fetched(page: Page) -> Counter:
-    """How often a module came to the page, by its name: two addresses of a module are two modules."""
-    names = page.evaluate(NAMES)
-    return Counter(found[1] for name in names if (found := VERSIONED.search(name)) and found[1] in MODULES)
+def count_fetches(page: Page) -> Counter:
+    """Count how often each module was fetched, by name. A browser runs a module again for each of its addresses."""
+    matches = filter(None, map(VERSIONED.search, page.evaluate(NAMES)))
+    return Counter(match[1] for match in matches if match[1] in MODULES)
 
 
 def test_every_module_runs_once_however_many_components_need_it(app_url, open_page) -> None:
@@ -32,11 +32,11 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
     page.keyboard.press("Escape")
     page.locator(".atlas-title .tour").click()
     expect(page.locator(".atlas-tour .count")).to_be_visible()
-    expect(page.locator(".atlas-pointed")).to_be_visible()  # the stop's view is there, and opens no tab any more
+    expect(page.locator(".atlas-pointed")).to_be_visible()  # the stop has opened its tab
     page.get_by_role("button", name="Leave the tour").click()
-    for way, closes in (("Worksheets", "Close the worksheet"), ("My views", "Close my views")):
+    for entry, closes in (("Worksheets", "Close the worksheet"), ("My views", "Close my views")):
         page.locator(".atlas-title .teach summary").click()
-        page.locator(".atlas-title .teach").get_by_role("button", name=way).click()
+        page.locator(".atlas-title .teach").get_by_role("button", name=entry).click()
         page.get_by_role("button", name=closes).click()
     for title in ("Step by step", "Why", "Train", "Verify", "Attention"):
         open_tab(page, title)
@@ -44,13 +44,13 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
         "(names) => names.every((name) => document.querySelector(name)?.dataset.mounted === '')",
         arg=[".atlas-stepper", ".atlas-question", ".atlas-train", ".atlas-panel"],
     )
-    found, expected = fetched(page), MODULES - INLINE
-    assert set(found.values()) == {1} and found.keys() == expected
+    fetches = count_fetches(page)
+    assert set(fetches.values()) == {1} and fetches.keys() == MODULES - INLINE
     assert all(VERSIONED.search(name) for name in page.evaluate(NAMES) if "/atlas/" in name and name.endswith(".js"))
 
 
-def test_what_a_module_imports_is_read_off_its_text() -> None:
-    """Of all imports: what is fetched early, and put into files, is what the browser will ask for."""
+def test_the_imports_of_each_module_are_parsed_from_its_text() -> None:
+    """The preload links and the standalone files rely on this list of imports."""
     for path in assets.WEB.rglob("*.js"):
         text = path.read_text(encoding="utf-8")
         written = re.findall(r"^\s*(?:import|export)\b[^=;(]*?(?:from\s*)?[\"'`]([^\"'`]+)[\"'`]", text, re.MULTILINE)

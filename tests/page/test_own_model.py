@@ -1,5 +1,8 @@
-"""A model of other people's on the page, in a real browser: OPUS-MT's form (post-norm, all sines first, SiLU, a bias on
-the logits, a decoder that starts from padding), trained here for seconds; and one of 202 languages beside it."""
+"""Imported models on the page, in a real browser: a small OPUS-MT model trained for seconds, and an NLLB model.
+
+OPUS-MT's architecture differs from this project's: post-norm, sines before cosines in the position table, SiLU, a bias
+on the logits, and a decoder that starts from the padding token. NLLB has 202 languages.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ LINK = "#text={text}&direction=de-en&checkpoint=opus-mt-de-en&beam=5&kind=cross&
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory) -> Translators:
+def imported(tmp_path_factory) -> Translators:
     folder = tmp_path_factory.mktemp("own")
     trained_marian(folder / "opus-mt-de-en")
     (folder / "opus-mt-de-en" / "README.md").write_text("---\nlicense: cc-by-4.0 <b>\n---\n", encoding="utf-8")
@@ -38,8 +41,8 @@ def own(tmp_path_factory) -> Translators:
 
 
 @pytest.fixture(scope="module")
-def url(own, serve) -> str:
-    return serve(shell.build(own))
+def url(imported, serve) -> str:
+    return serve(shell.build(imported))
 
 
 def choose(page: Page, menu: str, entry: str) -> None:
@@ -59,14 +62,14 @@ def passes_every_check(page: Page) -> None:
     assert panel.locator(".verdict.no, .verdict.waiting").count() == 0
 
 
-def test_an_opus_model_is_at_home_and_says_how_it_wrote_and_whose_it_is(url, own, open_page) -> None:
-    translator = own.all[0]
+def test_an_opus_model_translates_and_names_its_decoding_and_licence(url, imported, open_page) -> None:
+    translator = imported.all[0]
     page = open_page(url)
-    expect(page.locator(".atlas-translation .invitation")).to_be_visible()  # it brings no sentences
+    expect(page.locator(".atlas-translation .invitation")).to_be_visible()  # it has no examples
     open_details(page)
     page.locator("#decoding").select_option("5")
     type_in(page, TEXT)
-    expect(page.locator("#translation-text")).to_have_text(SENTENCES[1])  # what it was trained to write
+    expect(page.locator("#translation-text")).to_have_text(SENTENCES[1])  # its training target
     assert translator.translate(TEXT, beam=5).translation == SENTENCES[1]
     expect(page.locator(".atlas-translation .facts").first).to_contain_text("beam 5, ")
     expect(page.locator(".atlas-explorer .decoded")).to_have_text("Decoding: beam 5.")
@@ -81,14 +84,14 @@ def test_an_opus_model_is_at_home_and_says_how_it_wrote_and_whose_it_is(url, own
     screenshot(page, "own-model")
 
 
-def test_a_link_brings_back_model_search_and_head(url, own, open_page) -> None:
+def test_a_link_restores_the_model_the_beam_width_and_the_head(url, imported, open_page) -> None:
     page = open_page(url + LINK.format(text=TEXT.replace(" ", "+")))
     expect(page.locator(".atlas-explorer .heading-line")).to_have_text("Layer 3 · Head 2")
     expect(page.locator(".atlas-explorer .decoded")).to_have_text("Decoding: beam 5.")
     expect(page.locator("#decoding")).to_have_value("5")
 
 
-def test_any_two_of_many_languages_by_name(url, open_page) -> None:
+def test_any_two_of_many_languages_are_selected_by_name(url, open_page) -> None:
     page = open_page(url)
     page.wait_for_selector(".atlas-translation .more")
     assert page.locator("#languages input").count() == 0
@@ -96,7 +99,7 @@ def test_any_two_of_many_languages_by_name(url, open_page) -> None:
     source, target = (page.locator(f"#languages input[data-side={side}]") for side in ("source", "target"))
     expect(source).to_have_value("English")
     expect(page.locator("#atlas-target option")).to_have_count(202)
-    target.fill("zulu")  # any case, by keyboard alone
+    target.fill("zulu")  # in lower case
     target.press("Enter")
     expect(target).to_have_value("Zulu")
     page.locator("#languages .swap").click()
@@ -119,23 +122,24 @@ def test_any_two_of_many_languages_by_name(url, open_page) -> None:
     expect(page.locator("#languages input")).to_have_count(0)
 
 
-FORMS = {  # what walks the whole page, and a word that another path is forced to go on with
+# Architecture -> how to make the model, changes to its configuration, and a word to force as the next token.
+FORMS = {
     "opus": (theirs.marian, {}, "castle"),
     "t5": (theirs.t5, {"own_head": True, "feed_forward_proj": "gated-gelu"}, "the"),
-    "bart": (theirs.bart, {"decoder_attention_heads": 2, "decoder_ffn_dim": 64}, "castle"),  # of unequal sides
+    "bart": (theirs.bart, {"decoder_attention_heads": 2, "decoder_ffn_dim": 64}, "castle"),  # decoder unlike encoder
 }
 
 
-# Each takes a minute: OPUS-MT's, which has tests of its own, is make endure's.
+# Each takes a minute. OPUS-MT, which is tested above, too, runs only in `make endure`.
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=pytest.mark.endure if form == "opus" else pytest.mark.long) for form in FORMS]
 )
-def test_the_whole_page_walked_with_a_model_of_other_people(form, own, serve, open_page, tmp_path: Path) -> None:
+def test_every_part_of_the_page_works_with_an_imported_model(form, imported, serve, open_page, tmp_path: Path) -> None:
     make, changes, forced = FORMS[form]
-    translator = own.all[0] if form == "opus" else Translator.load(taught(tmp_path / form, make, **changes), "cpu")
+    translator = imported.all[0] if form == "opus" else Translator.load(taught(tmp_path / form, make, **changes), "cpu")
     trace = translator.translate(TEXT)
     assert trace.translation == SENTENCES[1]
-    page = open_page(serve(shell.build(own if form == "opus" else Translators([translator]))))
+    page = open_page(serve(shell.build(imported if form == "opus" else Translators([translator]))))
     page.wait_for_selector(".atlas-translation .more")
     type_in(page, TEXT)
     expect(page.locator("#translation-text")).to_have_text(trace.translation)
@@ -149,8 +153,8 @@ def test_the_whole_page_walked_with_a_model_of_other_people(form, own, serve, op
     from_json = storage.from_json(download(page, "JSON", tmp_path).decode())
     from_html = standalone.from_html(download(page, "HTML", tmp_path).decode())
     for kind in trace.kinds:
-        for found in (from_npz.maps(kind).weights, from_json.maps(kind).weights, from_html[kind]):
-            np.testing.assert_allclose(found, trace.maps(kind).weights, atol=1e-6)
+        for weights in (from_npz.maps(kind).weights, from_json.maps(kind).weights, from_html[kind]):
+            np.testing.assert_allclose(weights, trace.maps(kind).weights, atol=1e-6)
     assert from_npz.decoding == trace.decoding and from_json.decoded_by == "greedy"
     rows, columns, values = table.from_csv(download(page, "CSV", tmp_path).decode())
     assert values.shape == (len(trace.target_ids), len(trace.source_ids)) == (len(rows), len(columns))
@@ -164,9 +168,9 @@ def test_the_whole_page_walked_with_a_model_of_other_people(form, own, serve, op
     expect(page.locator(".atlas-stepper .sentences")).to_contain_text("Decoding: 1 token given, then greedy.")
     page.locator(".atlas-stepper .force input[type=text]").fill(forced)
     act(page, ".force [type=submit]")
-    for name, shown in (("compare", ".compared .pair"), ("lens", ".lens td")):
+    for name, part in (("compare", ".compared .pair"), ("lens", ".lens td")):
         page.locator(f"[data-panel={name}]").click()
-        page.wait_for_selector(f".atlas-stepper {shown}")
+        page.wait_for_selector(f".atlas-stepper {part}")
     page.locator("[data-panel=beam]").click()
     page.locator(".atlas-stepper .settings [type=submit]").click()
     page.wait_for_selector(".atlas-stepper .node.kept")
@@ -180,8 +184,8 @@ def test_the_whole_page_walked_with_a_model_of_other_people(form, own, serve, op
     expect(page.locator(".atlas-stepper .sentences")).to_contain_text("Decoding: given, not decoded.")
     no_violations(page)
 
-    page.locator("#translate").click()  # the model's own again, in every tab
-    page.set_default_timeout(240_000)  # a model without average heads has them prepared first, some hundred sentences
+    page.locator("#translate").click()  # back to the model's translation
+    page.set_default_timeout(240_000)  # average heads are measured first, over a hundred sentences or so
     for tab, panels in TABS.items():
         for name in panels:
             panel = open_panel(page, tab, name)

@@ -1,4 +1,4 @@
-"""Pictures that are taken away as images: from the clipboard, or from a file where nothing may be written there."""
+"""Copying pictures of the page as images, to the clipboard or, where that is not allowed, to a file."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ pytestmark = pytest.mark.browser
 PAD = 24  # pixels around a picture
 CLIPBOARD = """async () => {
   const [item] = await navigator.clipboard.read(), png = await item.getType('image/png');
-  const found = new Uint8Array(await png.arrayBuffer());
-  return btoa([...found].map((byte) => String.fromCharCode(byte)).join(''));
+  const bytes = new Uint8Array(await png.arrayBuffer());
+  return btoa([...bytes].map((byte) => String.fromCharCode(byte)).join(''));
 }"""
-# As on a page that did not come over a safe connection; what it hands to the person is kept, with its name.
+# Remove the clipboard, which pages without HTTPS lack, and record the file that the page offers: [name, base64].
 NO_CLIPBOARD = """() => {
   Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true });
   let made = null;
   const { createObjectURL } = URL;
   URL.createObjectURL = (blob) => createObjectURL.call(URL, (made = blob));
   HTMLAnchorElement.prototype.click = async function () {
-    const found = new Uint8Array(await made.arrayBuffer());
-    window.__saved = [this.download, btoa([...found].map((byte) => String.fromCharCode(byte)).join(''))];
+    const bytes = new Uint8Array(await made.arrayBuffer());
+    window.__saved = [this.download, btoa([...bytes].map((byte) => String.fromCharCode(byte)).join(''))];
   };
 }"""
 
 
 def pixels(png: str) -> np.ndarray:
-    """uint8 [height, width, 3] of a PNG in base64."""
+    """Decode a PNG in base64 to uint8 [height, width, 3]."""
     return np.array(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB"))
 
 
-def coloured(image: np.ndarray, colour: object) -> int:
-    """How many pixels have a colour, but for rounding. colour: red, green, blue, or "#rrggbb"."""
+def count_pixels(image: np.ndarray, colour: object) -> int:
+    """Count the pixels of a colour ("#rrggbb", or red, green and blue), with a tolerance of 2 of 255."""
     if isinstance(colour, str):
         colour = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     return int((np.abs(image.astype(int) - np.array(colour)).max(-1) <= 2).sum())
 
 
 def viridis(values: np.ndarray) -> np.ndarray:
-    """The colours [.., 3] of values between 0 and 1."""
+    """Return the colours [..., 3] of values between 0 and 1."""
     steps = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in SCALES["viridis"]])
     return np.stack([np.interp(values * (len(steps) - 1), range(len(steps)), channel) for channel in steps.T], axis=-1)
 
 
-def saved(page: Page, picture: Locator) -> tuple[str, np.ndarray]:
-    """The file that the button of a picture gives where there is no clipboard: its name and its pixels."""
+def save_picture(page: Page, picture: Locator) -> tuple[str, np.ndarray]:
+    """Press a picture's copy button where there is no clipboard. Return the file's name and its pixels."""
     page.evaluate("window.__saved = null")
     picture.hover()
     picture.locator(".copy-picture").first.click()
@@ -78,38 +78,38 @@ def test_a_map_is_copied_as_it_is_seen(open_traces, hand_made_trace) -> None:
     z = drawn(page)["z"]
     far = np.abs(viridis(z).reshape(-1, 1, 3) - viridis(z).reshape(1, -1, 3)).max(-1)
     np.fill_diagonal(far, np.inf)
-    alone = np.unravel_index(far.min(1).argmax(), z.shape)  # the cell whose colour no other has
+    unique = np.unravel_index(far.min(1).argmax(), z.shape)  # the cell whose colour is farthest from all others
     area = 4 * (cells["width"] / z.shape[1] - 1) * (cells["height"] / z.shape[0] - 1)  # less the lines between cells
-    assert coloured(image, viridis(z[alone])) == pytest.approx(area, rel=0.06)
-    assert coloured(image, COLOURS["ink"][0]) > 200, "the title"
+    assert count_pixels(image, viridis(z[unique])) == pytest.approx(area, rel=0.06)
+    assert count_pixels(image, COLOURS["ink"][0]) > 200, "the title"
     no_violations(page, ".atlas-explorer")
 
     page.evaluate(NO_CLIPBOARD)
-    name, image = saved(page, page.locator(".atlas-pane .pictured"))
+    name, image = save_picture(page, page.locator(".atlas-pane .pictured"))
     assert name == "Cross-attention-3-layers-of-4-heads.png"
     thumbnail = page.locator(".thumbnail[data-layer='0'][data-head='0']").bounding_box()
-    assert coloured(image, viridis(z[alone])) > 0.8 * 4 * thumbnail["width"] * thumbnail["height"] / z.size
+    assert count_pixels(image, viridis(z[unique])) > 0.8 * 4 * thumbnail["width"] * thumbnail["height"] / z.size
 
 
-# The words and thumbnails of a picture that its button lies on.
+# The words and thumbnails of a picture that its copy button covers.
 COVERED = """(picture) => {
   const button = picture.querySelector(":scope > .copy-picture"), box = button.getBoundingClientRect();
   const isBelow = ({ left, right, top, bottom, width }) => width > 1 && left < box.right - 1 && right > box.left + 1
     && top < box.bottom - 2 && bottom > box.top + 2;
-  const texts = document.createTreeWalker(picture, NodeFilter.SHOW_TEXT), found = [];
+  const texts = document.createTreeWalker(picture, NodeFilter.SHOW_TEXT), covered = [];
   for (let text; (text = texts.nextNode());) {
     const range = document.createRange(), owner = text.parentElement;
     range.selectNodeContents(text);
     if (text.data.trim() && owner.checkVisibility({ opacityProperty: true }) && !owner.closest(".copy-picture")
-      && [...range.getClientRects()].some(isBelow)) found.push(text.data);
+      && [...range.getClientRects()].some(isBelow)) covered.push(text.data);
   }
   for (const cell of picture.querySelectorAll(".thumbnail"))
-    if (cell.checkVisibility() && isBelow(cell.getBoundingClientRect())) found.push(cell.ariaLabel);
-  return [...new Set(found)];
+    if (cell.checkVisibility() && isBelow(cell.getBoundingClientRect())) covered.push(cell.ariaLabel);
+  return [...new Set(covered)];
 }"""
 
 
-def test_the_button_of_a_picture_covers_nothing_of_it(app_url, open_page) -> None:
+def test_the_copy_button_covers_no_part_of_its_picture(app_url, open_page) -> None:
     page = open_page(app_url)
     page.wait_for_selector(".atlas-explorer .thumbnail canvas")
     for pane in (".reader", ".atlas-pane"):
@@ -128,26 +128,26 @@ def test_the_button_of_a_picture_covers_nothing_of_it(app_url, open_page) -> Non
 
 
 @pytest.mark.long
-def test_every_tab_has_pictures_to_take_away(tiny_url, open_page) -> None:
+def test_pictures_of_every_tab_can_be_saved(tiny_url, open_page) -> None:
     page = open_page(tiny_url, dark=True)
     page.wait_for_selector(".atlas-explorer .thumbnail canvas")
     page.evaluate(NO_CLIPBOARD)
     page.locator("#tab-stepper-button").click()
     expect(page.locator(".atlas-stepper .counter")).to_contain_text("Step 1")
-    name, image = saved(page, page.locator(".atlas-stepper .reading-pane .pictured"))
+    name, image = save_picture(page, page.locator(".atlas-stepper .reading-pane .pictured"))
     assert name.startswith("What-this-step-reads-Step-1-of-")
-    assert coloured(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 4, "dark, as it is seen"
+    assert count_pixels(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 4, "dark, as it is seen"
     page.locator("#tab-positions-button").click()
     page.locator("#positions-tabs [role=tab]", has_text="Curves").click()
     figure = page.locator("#panel-position-curves .pictured", has=page.locator(".figure .main-svg")).first
     figure.wait_for()
-    name, image = saved(page, figure)
-    assert coloured(image, HEAD_COLOURS[0]) > 300, "a curve"
-    assert coloured(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 2
+    name, image = save_picture(page, figure)
+    assert count_pixels(image, HEAD_COLOURS[0]) > 300, "a curve"
+    assert count_pixels(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 2
     page.locator("#tab-inside-button").click()
     whole = page.locator(".atlas-panel .pictured", has=page.locator(".flow"))
     whole.wait_for()
-    name, image = saved(page, whole)
+    name, image = save_picture(page, whole)
     assert name == "Map.png"
     boxes = [box for box in (station.bounding_box() for station in whole.locator(".station").all()) if box]
     assert len(boxes) > 6 and image.shape[1] > 2 * (

@@ -1,5 +1,7 @@
-"""Replicas of the app behind nginx without stickiness, while replicas are killed in turn: some visitors have a browser,
-the others ask the same questions by HTTP."""
+"""Replicas of the app behind nginx without sticky sessions, while they are killed in turn.
+
+Some visitors use a browser; the others send the same requests by HTTP.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +36,21 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed: make proxy"),
 ]
 SENTENCE = "Ich habe {} rote Boote."
-PATIENCE = 40_000  # milliseconds; a page asks again after pauses of up to eight seconds
-PAUSES = (0.25, 0.5, 1, 2, 4, 8)  # seconds, as in viz/web/core/ask.js
-THINKING = 1.0  # seconds between a visitor's questions by HTTP
+PATIENCE = 40_000  # milliseconds; a page retries after pauses of up to eight seconds
+PAUSES = (0.25, 0.5, 1, 2, 4, 8)  # seconds before each retry, as in viz/web/core/ask.js
+THINKING = 1.0  # seconds between a visitor's visits by HTTP
 
 
 def translate(page: Page, number: int) -> str:
-    """Ask for a sentence of this number, without waiting for the answer. Returns the sentence."""
+    """Submit a sentence with this number, without waiting for the answer. Return the sentence."""
     sentence = SENTENCE.format(number)
     page.fill("#source-text textarea", sentence)
     page.click("#translate")
     return sentence
 
 
-def is_shown(page: Page, sentence: str, translator: Translator) -> None:
-    """Check that the page shows the translation that the model makes of this sentence."""
+def expect_translation(page: Page, sentence: str, translator: Translator) -> None:
+    """Check that the page shows the model's translation of this sentence."""
     expect(page.locator(".atlas-translation .source")).to_have_text(sentence, timeout=PATIENCE)
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "false")
     use_modules(page, "store/store.js")
@@ -59,14 +61,17 @@ def is_shown(page: Page, sentence: str, translator: Translator) -> None:
 
 
 def begins_steps(response: Response) -> bool:
-    """Whether this is the answer with which the stepper begins a sentence."""
+    """Return whether this is the response with which the stepper starts a sentence."""
     return response.ok and response.url.endswith("page_step") and '"start"' in response.request.post_data
 
 
 @dataclass
 class Visitor:
-    """Asks by HTTP as the page does. retries: questions that were sent again; error: the largest difference of a weight
-    from the model's own."""
+    """A visitor that sends the page's requests by HTTP.
+
+    seconds: of each answer; retries: requests sent again; error: the largest difference of a received attention weight
+    from the model's own.
+    """
 
     port: int
     ended: threading.Event
@@ -75,7 +80,7 @@ class Visitor:
     error: float = 0.0
 
     def ask(self, name: str, question: dict) -> dict:
-        """The answer, from whichever replica. An AssertionError if there is none after all pauses, or a refusal."""
+        """Return the answer from any replica. Raise AssertionError if all retries fail or the answer is an error."""
         began = time.monotonic()
         for pause in PAUSES:
             try:
@@ -92,26 +97,28 @@ class Visitor:
         raise AssertionError(f"{name} was not answered")
 
     def visit(self, traces: dict[str, TranslationTrace]) -> None:
-        """Until it has ended, translate a sentence, look at its maps, and pin a word."""
+        """Translate each sentence, load its maps and pin a word, over and over until `ended` is set."""
         while not self.ended.is_set():
             for sentence, trace in traces.items():
                 address = self.ask("page_translate", {"fields": {"text": sentence}})["map"]["address"]
                 ids = address["source_ids"], address["target_ids"]
                 assert ids == (list(trace.source_ids), list(trace.target_ids)), sentence
-                wanted = [[kind.value, layer] for kind in trace.kinds for layer in range(trace.maps(kind).num_layers)]
-                layers = self.ask("page_layers", {"address": address, "fields": {"wanted": wanted}})["layers"]
-                assert [[layer["kind"], layer["first"]] for layer in layers] == wanted
+                layer_ids = [
+                    [kind.value, layer] for kind in trace.kinds for layer in range(trace.maps(kind).num_layers)
+                ]
+                layers = self.ask("page_layers", {"address": address, "fields": {"wanted": layer_ids}})["layers"]
+                assert [[layer["kind"], layer["first"]] for layer in layers] == layer_ids
                 for layer in layers:
                     weights = trace.maps(AttentionKind(layer["kind"])).weights[layer["first"] : layer["last"]]
-                    found = ROOT.decode(layer["data"], weights.shape)
-                    self.error = max(self.error, float(np.abs(found - weights).max()))
-                asked = self.ask("page_ask", {"address": address, "fields": {"step": 1}})["asked"]
-                assert asked["step"] == 1
+                    decoded = ROOT.decode(layer["data"], weights.shape)
+                    self.error = max(self.error, float(np.abs(decoded - weights).max()))
+                question = self.ask("page_ask", {"address": address, "fields": {"step": 1}})["asked"]
+                assert question["step"] == 1
                 if self.ended.wait(THINKING):
                     return
 
 
-# visitors: of whom `browsers` have one.
+# visitors: all of them; browsers: how many of them use a browser.
 @pytest.mark.parametrize(
     ("visitors", "browsers", "kills"),
     [pytest.param(6, 3, 3, marks=pytest.mark.long), pytest.param(50, 3, 20, marks=pytest.mark.endure)],
@@ -119,31 +126,30 @@ class Visitor:
 def test_no_answer_is_lost_while_replicas_are_killed(
     tiny_checkpoint, tmp_path, pages, visitors, browsers, kills
 ) -> None:
-    """Every page asks while a replica is killed. No page reloads, every answer is right, and forced branches of
-    the stepper survive."""
+    """Each page asks while a replica is killed: no page reloads, each answer is right, and forced branches survive."""
     options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
     translator = Translator.load(tiny_checkpoint, "cpu")
     traces = {text: translator.translate(text) for text in (*SENTENCES[:8:2], "Ein Boot.")}
     with fleet(tmp_path, options, count=3) as (port, replicas), ExitStack() as opened:
         seen: list[Page] = []
         for number in range(browsers):
-            page = opened.enter_context(pages.one(width=1280, height=900, dark=False, options={}))
+            page = opened.enter_context(pages.borrow(width=1280, height=900, dark=False, options={}))
             page.goto(f"http://127.0.0.1:{port}")
             page.wait_for_selector("#translation-text")
-            is_shown(page, translate(page, number), translator)
+            expect_translation(page, translate(page, number), translator)
             page.evaluate("window.before = true")
             seen.append(page)
         ended = threading.Event()
-        others = [Visitor(port, ended) for _ in range(visitors - browsers)]
-        with ThreadPoolExecutor(len(others)) as pool:
-            visits = [pool.submit(one.visit, traces) for one in others]
+        http_visitors = [Visitor(port, ended) for _ in range(visitors - browsers)]
+        with ThreadPoolExecutor(len(http_visitors)) as pool:
+            visits = [pool.submit(visitor.visit, traces) for visitor in http_visitors]
             try:
                 for kill in range(kills):
                     replica = replicas[kill % len(replicas)]
                     sentences = [translate(page, browsers * (kill + 1) + i) for i, page in enumerate(seen)]
                     replica.end(signal.SIGKILL)
                     for page, sentence in zip(seen, sentences, strict=True):
-                        is_shown(page, sentence, translator)
+                        expect_translation(page, sentence, translator)
                     for page in seen:
                         with page.expect_response(begins_steps, timeout=PATIENCE):
                             open_tab(page, "Step by step")
@@ -154,26 +160,26 @@ def test_no_answer_is_lost_while_replicas_are_killed(
                         act(page, ".candidate", 2)
                         expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(3, timeout=PATIENCE)
                         open_tab(page, "Attention")
-                    assert all(page.evaluate("window.before") for page in seen), f"loaded anew after kill {kill + 1}"
+                    assert all(page.evaluate("window.before") for page in seen), (
+                        f"a page was reloaded after kill {kill + 1}"
+                    )
             finally:
                 ended.set()
             for visit in visits:
                 visit.result(60)
-        seconds = [spent for one in others for spent in one.seconds]
-        figures = {"answers": len(seconds), "asked again": sum(one.retries for one in others), "slowest": max(seconds)}
-        print(figures, {"largest error of a weight": max(one.error for one in others)})
-        assert max(one.error for one in others) <= PAYLOAD_TOLERANCE
-        assert all(one.seconds for one in others)
+        seconds = [spent for visitor in http_visitors for spent in visitor.seconds]
+        retries, error = sum(v.retries for v in http_visitors), max(v.error for v in http_visitors)
+        print(f"{len(seconds)} answers, {retries} retries, slowest {max(seconds):.2f} s, largest weight error {error}")
+        assert error <= PAYLOAD_TOLERANCE
+        assert all(visitor.seconds for visitor in http_visitors)
 
 
 @pytest.mark.long
-def test_work_whose_replica_is_killed_begins_anew_at_another_and_the_page_says_so(
-    tiny_checkpoint, tmp_path, pages
-) -> None:
+def test_a_survey_restarts_on_another_replica_and_the_page_says_so(tiny_checkpoint, tmp_path, pages) -> None:
     options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
     with (
         fleet(tmp_path, options) as (port, replicas),
-        pages.one(width=1280, height=900, dark=False, options={}) as page,
+        pages.borrow(width=1280, height=900, dark=False, options={}) as page,
     ):
         page.goto(f"http://127.0.0.1:{port}")
         page.wait_for_selector("#translation-text")

@@ -1,4 +1,4 @@
-"""The stepper in a real browser, over the trained checkpoint: a walk through it, bursts of keys, two visitors."""
+"""The tab "Step by step" in a real browser, with a shipped checkpoint: candidates, branches, beams, keys, errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def written(page: Page) -> str:
 
 
 def act(page: Page, selector: str, nth: int = 0) -> None:
-    """Click what opens a branch, and wait for it."""
+    """Click an element that opens a branch, and wait until the branch is shown."""
     before = page.evaluate(f"{STEPPER}.dataset.opened")
     page.locator(f".atlas-stepper {selector}").nth(nth).click()
     page.wait_for_function(f"before => {STEPPER}.dataset.opened !== before", arg=before)
@@ -59,23 +59,23 @@ def act(page: Page, selector: str, nth: int = 0) -> None:
 
 
 @pytest.mark.long
-def test_a_walk_through_everything(app_url, open_page, shipped_translators):
+def test_every_panel_of_the_stepper_works(app_url, open_page, shipped_translators):
     translator = shipped_translators["de-en"]
-    own = translator.translate(SENTENCE, "de-en")
+    trace = translator.translate(SENTENCE, "de-en")
     page = open_page(app_url)
     open_stepper(page)
-    assert step(page) == 0 and length(page) == len(own.target_ids)
+    assert step(page) == 0 and length(page) == len(trace.target_ids)
 
     page.locator(".atlas-stepper [data-move=last]").click()  # to the end
-    page.wait_for_function(f"{STEPPER}.dataset.step === '{len(own.target_ids)}'")
+    page.wait_for_function(f"{STEPPER}.dataset.step === '{len(trace.target_ids)}'")
     for _ in range(3):
         page.locator(".atlas-stepper [data-move=back]").click()
-    at = len(own.target_ids) - 3
+    at = len(trace.target_ids) - 3
     page.wait_for_function(f"{STEPPER}.dataset.step === '{at}'")
     candidates = page.locator(".atlas-stepper .candidate .token").all_inner_texts()
-    assert candidates[0] == own.top_tokens[at][0] and len(candidates) == 10
+    assert candidates[0] == trace.top_tokens[at][0] and len(candidates) == 10
     facts = page.inner_text(".atlas-stepper .next-token .facts")
-    assert f"rank {own.chosen_rank[at]}" in facts and f"{own.entropy[at]:.2f} bits" in facts
+    assert f"rank {trace.chosen_rank[at]}" in facts and f"{trace.entropy[at]:.2f} bits" in facts
     assert f"spread over {len(translator.tokenizer) - 1:,} tokens" in facts
     others = page.inner_text(".atlas-stepper .candidates .others")
     assert f"all {len(translator.tokenizer) - 10:,} other tokens" in others and others.rstrip().endswith("%")
@@ -90,7 +90,7 @@ def test_a_walk_through_everything(app_url, open_page, shipped_translators):
     page.locator("[data-panel=compare]").click()
     page.wait_for_selector(".atlas-stepper .compared .pair")
     pairs = page.locator(".atlas-stepper .pair")
-    assert pairs.count() >= len(own.target_ids)
+    assert pairs.count() >= len(trace.target_ids)
     assert all(pairs.nth(i).locator(".same").count() == 2 for i in range(at))
     assert pairs.nth(at).locator(".same").count() == 0
     no_violations(page, ".atlas-stepper")
@@ -154,7 +154,7 @@ def test_no_key_press_is_lost(app_url, open_page):
         page.keyboard.press("ArrowLeft")
         page.wait_for_timeout(15)
     page.wait_for_function(f"{STEPPER}.dataset.step === '{min(20, total) - 5}'")
-    # Presses made while the server decodes a forced token count, too.
+    # Keys pressed while the server decodes after a forced token count, too.
     page.keyboard.press("Home")
     page.keyboard.press("2")
     for _ in range(4):
@@ -166,7 +166,7 @@ def test_no_key_press_is_lost(app_url, open_page):
 
 
 @pytest.mark.long
-def test_play_goes_on_by_itself_and_stops_at_the_end(app_url, open_page):
+def test_play_advances_and_stops_at_the_end(app_url, open_page):
     page = open_page(app_url)
     open_stepper(page)
     page.locator(".atlas-stepper [aria-label=Speed]").select_option(label="4×")
@@ -175,17 +175,17 @@ def test_play_goes_on_by_itself_and_stops_at_the_end(app_url, open_page):
     page.wait_for_function(f"{STEPPER}.querySelector('[data-move=play]').ariaLabel === 'Play'")
 
 
-def test_temperature_is_for_show(app_url, open_page, shipped_translators):
-    own = shipped_translators["de-en"].translate(SENTENCE, "de-en")
+def test_temperature_changes_the_shown_probabilities_but_not_the_translation(app_url, open_page, shipped_translators):
+    trace = shipped_translators["de-en"].translate(SENTENCE, "de-en")
     page = open_page(app_url)
     open_stepper(page)
     before = page.locator(".atlas-stepper .candidate .value").first.inner_text()
     page.locator(".atlas-stepper [aria-label=Temperature]").fill("2")
     page.wait_for_function(f"before => {STEPPER}.querySelector('.candidate .value').textContent !== before", arg=before)
-    assert length(page) == len(own.target_ids)
+    assert length(page) == len(trace.target_ids)
 
 
-def test_bad_input_gets_words(app_url, open_page, shipped_translators):
+def test_bad_input_is_refused_and_hostile_text_is_shown_as_text(app_url, open_page, shipped_translators):
     page = open_page(app_url)
     open_stepper(page)
     before, limit = written(page), shipped_translators["de-en"].max_tokens - 1
@@ -200,7 +200,7 @@ def test_bad_input_gets_words(app_url, open_page, shipped_translators):
     act(page, ".own [type=submit]")
     assert page.evaluate("window.hacked") is None
     assert page.locator(".atlas-stepper .sentences .line").nth(1).locator(".symbol").count() == 1
-    # It is the translation that every tab shows: the header too, and no link could bring it back.
+    # The visitor's text is now the translation in every tab. No link can restore it, so there is none to copy.
     expect(page.locator("#translation-text")).to_contain_text("onerror")
     assert page.locator(".atlas-translation .chip.given").count() > 5
     page.locator(".atlas-translation button.chip").nth(1).click()
@@ -209,7 +209,7 @@ def test_bad_input_gets_words(app_url, open_page, shipped_translators):
     expect(page.locator("#why-question").get_by_role("button", name="Copy link")).to_be_hidden()
 
 
-def test_the_header_and_the_panel_mark_every_word_that_a_person_chose_and_no_other(app_url, open_page):
+def test_the_header_and_the_stepper_mark_exactly_the_forced_tokens(app_url, open_page):
     page = open_page(app_url)
     open_stepper(page)
     for count, at in enumerate((2, 5), 1):
@@ -218,7 +218,7 @@ def test_the_header_and_the_panel_mark_every_word_that_a_person_chose_and_no_oth
         for chips in (".atlas-stepper .sentences button.chip", ".atlas-translation button.chip"):
             expect(page.locator(f"{chips}.given")).to_have_count(count)
             marked = page.locator(chips).evaluate_all("all => all.map((chip) => chip.classList.contains('given'))")
-            assert [i for i, given in enumerate(marked) if given] == [2, 5][:count]
+            assert [i for i, is_forced in enumerate(marked) if is_forced] == [2, 5][:count]
 
 
 @pytest.mark.long
@@ -235,8 +235,8 @@ def test_two_visitors_keep_separate_trees(app_url, open_page):
     assert "Hund" in texts[0] and "Kaffee" in texts[1]
 
 
-def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipped_translators):
-    """Whichever of two branches the page holds, the other one is the same as if it had been sent whole."""
+def test_a_branch_is_assembled_from_the_steps_it_shares_with_another(app_url, open_page, shipped_translators):
+    """A branch sent without the steps that the page already has equals the same branch sent whole."""
     own = shipped_translators["de-en"].translate(SENTENCE, "de-en")
     forced = shipped_translators["de-en"].trace(SENTENCE, prefix=[*own.target_ids[:3], int(own.top_ids[3, 4])])
     tree, branch = Tree.of(own).add(forced, Origin.FORCED)
@@ -244,17 +244,17 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
     page.locator("#tab-stepper-button").click()
     idle(page)
     use_modules(page, "stepper/path.js")
-    for (trace, mine), (held_trace, held) in (
+    for (trace, sent), (known_trace, known) in (
         ((forced, branch), (own, tree.branches[0])),
         ((own, tree.branches[0]), (forced, branch)),
     ):
-        whole, part = steps.path_payload(trace, mine), steps.path_payload(trace, mine, known=held)
+        whole, part = steps.path_payload(trace, sent), steps.path_payload(trace, sent, known=known)
         assert part["shared"] == 3
         late = {"path": {**whole, "blocks": []}, "rows": [steps.rows_payload(trace, 0)]}
-        assert late["rows"][0]["last"] == len(mine.ids)
+        assert late["rows"][0]["last"] == len(sent.ids)
         paths = page.evaluate(
-            """async ([held, whole, part, late]) => {
-          const { Path } = atlas, first = await Path.from(held), last = await Path.from(late.path);
+            """async ([known, whole, part, late]) => {
+          const { Path } = atlas, first = await Path.from(known), last = await Path.from(late.path);
           if (last.firstMissing(2, 9) !== 2) throw new Error("it should lack all rows");
           late.rows.forEach((rows) => last.addRows(rows));
           if (last.firstMissing(2, 9) !== null) throw new Error("it should have all rows");
@@ -268,15 +268,15 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
             return { rows, steps: path.steps, length: path.length, read: path.read };
           }));
         }""",
-            [steps.path_payload(held_trace, held), whole, part, late],
+            [steps.path_payload(known_trace, known), whole, part, late],
         )
-        whole_rows, pieced, sent_late = (path.pop("rows") for path in paths)
-        np.testing.assert_allclose(whole_rows, pieced, atol=1e-4)  # the shared were computed twice, and sent at 16 bits
+        whole_rows, assembled, sent_late = (path.pop("rows") for path in paths)
+        np.testing.assert_allclose(whole_rows, assembled, atol=1e-4)  # computed in two passes, sent with 16 bits
         assert whole_rows == sent_late
-        for ours, theirs in zip(paths[0].pop("steps"), paths[1].pop("steps"), strict=True):
-            assert ours["id"] == theirs["id"] and ours["rank"] == theirs["rank"]
-            assert ours["log_probability"] == pytest.approx(theirs["log_probability"], abs=1e-4)
-        assert paths[0] == paths[1] and paths[0]["length"] == len(mine.ids)
+        for first, second in zip(paths[0].pop("steps"), paths[1].pop("steps"), strict=True):
+            assert first["id"] == second["id"] and first["rank"] == second["rank"]
+            assert first["log_probability"] == pytest.approx(second["log_probability"], abs=1e-4)
+        assert paths[0] == paths[1] and paths[0]["length"] == len(sent.ids)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_branch_that_shares_steps_is_pieced_together(app_url, open_page, shipp
         pytest.param(390, False, marks=pytest.mark.long),
     ],
 )
-def test_fits_the_window_as_the_page_opens_and_beside_it(app_url, open_page, width, dark):
+def test_the_page_and_the_stepper_fit_the_window(app_url, open_page, width, dark):
     page = open_page(app_url, width=width, dark=dark)
     page.wait_for_selector("#translation-text")
     assert page.evaluate("document.documentElement.scrollWidth") <= width

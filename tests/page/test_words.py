@@ -1,4 +1,4 @@
-"""The page in other languages than English, in a real browser whose locale asks for them."""
+"""The page in languages other than English, in a real browser with that locale."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ from tests.page.lab.test_lab import DRAWN, PLACES
 pytestmark = pytest.mark.browser
 
 FIELD = re.compile(r"\{\w+\}")
-# Every text and spoken label in the page, shown or not, but for tokens, sentences and what is English by nature.
+# Every text and label of the page, visible or not, except tokens, sentences and parts marked as English.
 TEXTS = """() => {
-  const found = new Set();
+  const texts = new Set();
   const skip = ".token, .chip, bdi, math, [lang=en], #translation-text, .source, .example, script, style, text.node";
   const hidden = ".overflow-menu.hide *"; // Gradio's menu of tabs, never seen
   const walk = document.createTreeWalker(document.querySelector('.gradio-container'), NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) if (!walk.currentNode.parentElement.closest(skip)) found.add(walk.currentNode.data.trim());
+  while (walk.nextNode()) if (!walk.currentNode.parentElement.closest(skip)) texts.add(walk.currentNode.data.trim());
   for (const node of document.querySelectorAll(`.gradio-container :not(${hidden})`))
     for (const name of ['aria-label', 'title', 'placeholder', 'aria-roledescription', 'alt'])
-      if (node.hasAttribute(name)) found.add(node.getAttribute(name).trim());
-  return [...found]; }"""
+      if (node.hasAttribute(name)) texts.add(node.getAttribute(name).trim());
+  return [...texts]; }"""
 
 
 LOADED = """(names) => names.every((name) => performance.getEntriesByType("resource").some(
-  (one) => one.name.endsWith(name) && one.responseEnd > 0))"""
+  (entry) => entry.name.endsWith(name) && entry.responseEnd > 0))"""
 
 
 def english_in(texts: list[str], language: str) -> set[str]:
-    """Which texts are the English of this language's words, in whole or in a piece long enough to be told."""
+    """Return the texts that are still English: equal to an English key of this language, or containing a long part."""
     escaped = set()
     for english, text in words(language).items():
         if not re.search("[A-Za-z]{4}", FIELD.sub("", english)) or text == english:
             continue
         whole = re.compile("(.+)".join(map(re.escape, FIELD.split(english))), re.DOTALL)
         pieces = [p for p in FIELD.split(english) if len(p) > 11 and " " in p.strip() and p not in text]
-        escaped |= {found for found in texts if whole.fullmatch(found) or any(piece in found for piece in pieces)}
+        escaped |= {entry for entry in texts if whole.fullmatch(entry) or any(piece in entry for piece in pieces)}
     return escaped
 
 
 def words(language: str) -> dict[str, str]:
-    """Return the translations by their English; of one with a plural the general form."""
+    """Return the translations of a language by their English; of a text with plural forms, the general one."""
     texts = read(files()[language])
     return {english: text["other"] if isinstance(text, dict) else text for english, text in texts.items()}
 
 
 def walk(page: Page, table: dict[str, str]) -> list[str]:
-    """Open all there is; the texts found on the way. table: the words of the page's language."""
+    """Open every tab and panel, and return all texts that appear. table: the translations by their English."""
     texts = set()
 
     def look() -> None:
@@ -97,7 +97,7 @@ def walk(page: Page, table: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.long
-def test_nothing_is_english_wherever_a_german_goes(app_url, open_page) -> None:
+def test_no_english_is_left_on_the_german_page(app_url, open_page) -> None:
     german = words("de")
     page = open_page(app_url, locale="de-DE")
     page.wait_for_selector("#translation-text")
@@ -122,7 +122,7 @@ def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
 
 
 @pytest.mark.long
-def test_an_exported_page_speaks_them_too(chromium, tiny_translator, tmp_path) -> None:
+def test_an_exported_page_is_translated_too(chromium, tiny_translator, tmp_path) -> None:
     path = tmp_path / "export.html"
     path.write_text(to_html(tiny_translator.translate("Der Hund schläft.")), encoding="utf-8")
     context = chromium.new_context(locale="de-DE")
@@ -137,8 +137,8 @@ def test_an_exported_page_speaks_them_too(chromium, tiny_translator, tmp_path) -
     assert not problems
 
 
-def words_asked_for(page: Page) -> list[str]:
-    """The names of the languages' files that the page asks for from now on, as it does so."""
+def record_word_requests(page: Page) -> list[str]:
+    """Return a list to which the names of the language files that the page requests from now on are appended."""
     names = []
     page.on(
         "request",
@@ -152,7 +152,7 @@ def ready(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("locale", "asked", "language"),
+    ("locale", "files_requested", "language"),
     [
         ("fr-CA", ["fr.json"], "fr"),
         ("zh-TW", ["zh.json"], "zh"),
@@ -161,29 +161,29 @@ def ready(page: Page) -> None:
         pytest.param("it-IT", [], None, marks=pytest.mark.long),
     ],
 )
-def test_a_visitor_asks_for_their_own_language_alone(tiny_url, open_page, locale, asked, language) -> None:
+def test_a_page_requests_only_its_own_language(tiny_url, open_page, locale, files_requested, language) -> None:
     page = open_page("about:blank", locale=locale)
-    names = words_asked_for(page)
+    names = record_word_requests(page)
     page.goto(tiny_url)
     ready(page)
-    assert names == asked
-    own = words(language)["About this model"] if language else "About this model"
-    expect(page.locator(".atlas-translation .about h2")).to_have_text(own)
+    assert names == files_requested
+    title = words(language)["About this model"] if language else "About this model"
+    expect(page.locator(".atlas-translation .about h2")).to_have_text(title)
     assert page.evaluate("document.documentElement.lang").startswith(language or "en")
 
 
 def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_translator, open_page) -> None:
-    """In Gradio's labels and in ours; what the file lacks stays English."""
+    """It translates Gradio's labels and the page's own; texts that the file lacks stay English."""
     folder = tmp_path / "words"
     shutil.copytree(FOLDER, folder)
     (folder / "nl.json").write_text(
         json.dumps({"Translate": "Vertaal het", "About this model": "Over dit <b>model</b>"})
     )
     monkeypatch.setattr("attention_atlas.viz.words.FOLDER", folder)
-    shown = shell.build(Translators([tiny_translator]))
+    url = serve(shell.build(Translators([tiny_translator])))
     page = open_page("about:blank", locale="nl-BE")
-    names = words_asked_for(page)
-    page.goto(serve(shown))
+    names = record_word_requests(page)
+    page.goto(url)
     ready(page)
     assert names == ["nl.json"]
     expect(page.locator("#translate")).to_have_text("Vertaal het")
@@ -192,21 +192,21 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
 
 
 @pytest.mark.long
-def test_nothing_is_drawn_before_its_words_are_there(tiny_url, open_page) -> None:
-    page, held = open_page("about:blank", locale="de-DE"), []
-    page.route("**/words/de.json*", lambda route: held.append(route))
+def test_nothing_is_drawn_before_its_translations_arrive(tiny_url, open_page) -> None:
+    page, delayed = open_page("about:blank", locale="de-DE"), []
+    page.route("**/words/de.json*", lambda route: delayed.append(route))
     page.goto(tiny_url)
     page.wait_for_function(LOADED, arg=["explorer/explorer.js", "page/translation.js"])
     roots = page.locator(".atlas-root")
     expect(roots.nth(2)).to_be_attached()
     assert set(roots.evaluate_all("roots => roots.map(root => root.childElementCount)")) == {0}
-    held.pop().continue_()
+    delayed.pop().continue_()
     ready(page)
     expect(page.locator(".atlas-explorer .detail")).to_be_visible()
     assert english_in(page.evaluate(TEXTS), "de") == set()
 
 
-def test_the_page_is_english_where_the_words_cannot_be_had(tiny_url, open_page) -> None:
+def test_the_page_is_english_if_its_translations_cannot_be_loaded(tiny_url, open_page) -> None:
     page = open_page("about:blank", locale="de-DE")
     page.route("**/words/de.json*", lambda route: route.fulfill(status=200, body="<html>not the words</html>"))
     page.goto(tiny_url)

@@ -1,4 +1,4 @@
-"""Two sentences that differ in little, side by side: chosen from a menu, with the vectors of their common words."""
+"""Minimal pairs of sentences side by side in the explorer, with a table of the similarity of their shared words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from attention_atlas.model.analysis.sentence_pairs import compare_shared_words, minimal_pairs
 from tests.page.browser import no_violations, screenshot
-from tests.page.test_links import CLIPBOARD, copied
+from tests.page.test_links import CLIPBOARD, copy_link
 
 pytestmark = pytest.mark.browser
 
@@ -18,7 +18,7 @@ MENU = ".compare-bar .minimal select"
 
 
 @pytest.mark.long
-def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_page, shipped_translators):
+def test_a_minimal_pair_is_compared_with_a_note_on_what_to_look_for(app_url, open_page, shipped_translators):
     page = open_page(app_url, dark=True, width=390, **CLIPBOARD)
     page.locator(".segmented button[data-value='compare']").click()
     menu = page.locator(MENU)
@@ -32,17 +32,17 @@ def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_
     expect(page.locator(".compare-written")).to_have_text([f"→ {first.translation}", f"→ {second.translation}"])
     expect(page.locator(".compare .look")).to_contain_text("What to look for: Does the marked word become two")
     rows = page.locator(".alike tbody tr")
-    found = compare_shared_words(translator, first, second)
-    expect(rows).to_have_count(len(found.words) + 1)
+    shared = compare_shared_words(translator, first, second)
+    expect(rows).to_have_count(len(shared.words) + 1)
     row = page.locator(".alike tbody tr:has(mark)")
     expect(row.locator("th")).to_have_text("Bank")
-    cosines = found.cosine[found.words.index("Bank")]
-    shown = [float(text) for text in row.locator("td").all_inner_texts()]
-    assert shown == pytest.approx(cosines.tolist(), abs=0.0061)  # three digits on the way, two on the page
+    cosines = shared.cosine[shared.words.index("Bank")]
+    numbers = [float(text) for text in row.locator("td").all_inner_texts()]
+    assert numbers == pytest.approx(cosines.tolist(), abs=0.0061)  # sent with three digits, shown with two
     expect(menu).to_have_value("1")
-    link = f"{app_url}#{urlencode(copied(page, '.atlas-explorer > .actions'))}"
+    link = f"{app_url}#{urlencode(copy_link(page, '.atlas-explorer > .actions'))}"
     page.goto("about:blank")
-    page.goto(link)  # names both
+    page.goto(link)  # it names both sentences
     expect(page.locator(".compare-title")).to_have_text([pair.first, pair.second])
     expect(menu).to_have_value("1")
     no_violations(page, ".atlas-explorer")
@@ -51,7 +51,7 @@ def test_a_minimal_pair_stands_side_by_side_with_what_to_look_for(app_url, open_
 
 
 @pytest.mark.long
-def test_any_two_sentences_have_the_table_and_what_has_none_says_why(tiny_url, open_page):
+def test_any_two_sentences_have_a_table_or_the_reason_why_not(tiny_url, open_page):
     page = open_page(tiny_url)
     page.locator(".segmented button[data-value='compare']").click()
     for text in ("Der Hund schläft.", "Katze", "Hund"):
