@@ -1,4 +1,4 @@
-"""The tests, as the tree that they test; page/ drives a real browser."""
+"""Tests in the same tree as the code. page/ drives a real browser, shipped/ uses the trained checkpoints."""
 
 from pathlib import Path
 

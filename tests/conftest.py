@@ -1,4 +1,4 @@
-"""What the tests share: a tiny seeded model of unequal depths, and a hand-made trace with hostile tokens."""
+"""Fixtures of all tests: tiny seeded models, a hand-made trace with hostile tokens, the shipped models, pages."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ SENTENCES = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is imported for the tests stays: it is not gone through again and again for what could be thrown away, and
-    what the tests make not as often as Python would."""
+    """Exclude imported objects from garbage collection, and collect less often: tests run faster."""
     gc.disable()
     result = yield
     gc.freeze()
@@ -61,16 +60,19 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    """Trained on the sentences above, with symbols for three target languages."""
+    """A tokenizer trained on SENTENCES, with symbols for three target languages."""
     return Tokenizer.train(SENTENCES * 5, vocabulary_size=350, languages=("de", "en", "fr"))
 
 
-# No text of the tests is longer than what the tiny models were made for; what long ones do has tests of its own.
+# The tiny models have max_length=64; tests of long texts set their own limits.
 TINY_LIMITS = BatchLimits(tokens=64)
 
 
 def build_tiny_model(tokenizer: Tokenizer, *, seed: int = 7, **changes) -> Transformer:
-    """2 encoder layers, 3 decoder layers, 4 heads: a swapped axis or stack does not go unnoticed."""
+    """Return a seeded model of 2 encoder layers, 3 decoder layers and 4 heads.
+
+    The sizes differ, so that a swapped axis or stack fails a test. `changes` are fields of ModelConfig.
+    """
     sizes = {
         "d_model": 32,
         "num_heads": 4,
@@ -82,7 +84,7 @@ def build_tiny_model(tokenizer: Tokenizer, *, seed: int = 7, **changes) -> Trans
     }
     torch.manual_seed(seed)
     model = Transformer(ModelConfig(len(tokenizer), **{**sizes, **changes}))
-    with torch.no_grad():  # spread the weights, so that attention is far from uniform and biases and norms count
+    with torch.no_grad():  # larger weights: attention is far from uniform, biases and norms have an effect
         for name, parameter in model.named_parameters():
             if parameter.ndim == 1:
                 parameter.add_(0.1 * torch.randn_like(parameter))
@@ -122,8 +124,10 @@ HOSTILE_TARGET = tokens_from_spelling(("▁the", "▁the", "</b>", "▁שלום"
 
 @pytest.fixture()
 def hand_made_trace() -> TranslationTrace:
-    """Random rows over repeated and hostile tokens: 2 encoder and 3 decoder layers, 4 heads, 8 source and 6 target
-    tokens. Not from a model: whatever a picture shows of it can be checked against its arrays."""
+    """A trace of random weights over repeated and hostile tokens (markup, templates, right-to-left text).
+
+    2 encoder and 3 decoder layers, 4 heads, 8 source and 6 target tokens. Pictures are compared with its arrays.
+    """
     random = np.random.default_rng(11)
 
     def maps(layers: int, queries: tuple[str, ...], keys: tuple[str, ...], *, causal: bool = False) -> AttentionMaps:
@@ -165,7 +169,7 @@ def hand_made_trace() -> TranslationTrace:
 
 @pytest.fixture(scope="session")
 def recurrent_checkpoint(tokenizer: Tokenizer, tmp_path_factory) -> Path:
-    """The folder of a tiny seeded recurrent network, from German into English."""
+    """A checkpoint folder of a tiny seeded recurrent network, from German into English."""
     torch.manual_seed(5)
     config = RecurrentConfig(len(tokenizer), d_model=16, pad_id=tokenizer.pad_id, max_length=64)
     folder = tmp_path_factory.mktemp("recurrent") / "gru"
@@ -175,7 +179,7 @@ def recurrent_checkpoint(tokenizer: Tokenizer, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def shipped_checkpoints() -> Path:
-    """The folder of trained checkpoints. Tests that need it fail without it."""
+    """The folder of trained checkpoints. Fails if it has none."""
     folder = Path(os.environ.get("ATTENTION_ATLAS_CHECKPOINTS", ROOT / "checkpoints"))
     assert list(folder.glob("*/config.json")), f"no trained checkpoint in {folder}"
     return folder
@@ -188,15 +192,15 @@ def shipped_translators(shipped_checkpoints: Path) -> Translators:
 
 @pytest.fixture(scope="session")
 def shipped_transformers(shipped_translators: Translators) -> tuple[Translator, ...]:
-    """Those with layers, heads and positions."""
-    return tuple(one for one in shipped_translators.all if isinstance(one.model, Transformer))
+    """The shipped translators whose model is a Transformer."""
+    return tuple(translator for translator in shipped_translators.all if isinstance(translator.model, Transformer))
 
 
 @contextmanager
 def serving(ports: list[int]) -> Iterator[Callable[..., str]]:
-    """A function that launches a page as app.py does and returns its address. In the end all are closed.
+    """Yield a function that launches a page as app.py does and returns its address; close all pages at the end.
 
-    ports: those to serve on, one page at a time each, and nothing else's meanwhile; where none is left, one is added.
+    ports: the ports to reuse, each for one page at a time. A new port is appended if all are in use.
     """
     running = []
 
@@ -209,27 +213,29 @@ def serving(ports: list[int]) -> Iterator[Callable[..., str]]:
 
     yield start
     for page in running:
-        page.demo.server.force_exit = True  # as when its process ends: a page that is still connected is not waited for
+        page.demo.server.force_exit = True  # do not wait for browsers that are still connected
         page.demo.close(verbose=False)
 
 
 @pytest.fixture(scope="session")
 def stages() -> list[int]:
-    """The ports of pages that are served one after another: a browser knows the scripts of an address that it has been
-    to before, and opens the next page there in a quarter of the processor's time."""
+    """Ports that pages are served on one after another.
+
+    At an address that it has visited, a browser has the scripts in its cache and opens a page in a quarter of the time.
+    """
     return []
 
 
 @pytest.fixture(scope="module")
 def serve(stages: list[int]) -> Iterator[Callable[..., str]]:
-    """serve(page) launches a page for the tests of a file, and returns its address."""
+    """A function that launches a page for the tests of a module and returns its address."""
     with serving(stages) as start:
         yield start
 
 
 @pytest.fixture(scope="session")
 def app_url(shipped_translators: Translators) -> Iterator[str]:
-    """The whole app over the trained checkpoints."""
+    """The address of the whole app with the trained checkpoints."""
     from attention_atlas.viz import shell
 
     with serving([]) as start:
@@ -238,7 +244,7 @@ def app_url(shipped_translators: Translators) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def tiny_url(tiny_translator: Translator) -> Iterator[str]:
-    """The whole app over the tiny seeded model."""
+    """The address of the whole app with the tiny seeded model."""
     from attention_atlas.viz import shell
 
     with serving([]) as start:
@@ -246,7 +252,7 @@ def tiny_url(tiny_translator: Translator) -> Iterator[str]:
 
 
 def score_map_of(labels: tuple[str, ...], value: float) -> ScoreMap:
-    """A square map of one value with these labels."""
+    """Return a square map with these labels, whose cells all have the same value."""
     positions = tuple((i,) for i in range(len(labels)))
     values = np.full((len(labels), len(labels)), value, np.float32)
     return ScoreMap(values, labels, labels, positions, positions, "", False, "query", "key")

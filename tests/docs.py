@@ -1,7 +1,7 @@
-"""Build the site of the documentation: `make docs`. It fails on a warning, a dead link or anything from another host.
+"""Build the documentation's site (`make docs`); fail on a warning, a dead link or a file loaded from another host.
 
-Zensical reports links between pages in strict mode; what it made is read again here, where every link, picture, script
-and style must be a file of the site, and every fragment an id of its page.
+Zensical checks links between pages in strict mode. The HTML that it writes is checked here again: every link, picture,
+script and style sheet must be a file of the site, and every fragment an id of its page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "vide
 
 
 class Page(HTMLParser):
-    """The ids of a page, where its links lead, and what a browser loads with it."""
+    """The ids of an HTML page, the addresses of its links, and those of the files that a browser loads with it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -39,15 +39,15 @@ class Page(HTMLParser):
             self.loaded.append(values[LOADED[tag]])
 
 
-def faults(site: Path) -> list[str]:
-    """A line for each dead link of a built site, and for each file that would be loaded from another host."""
+def find_faults(site: Path) -> list[str]:
+    """Return a message for each dead link of a built site and each file that it loads from another host."""
     pages = {path.resolve(): Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
-    found = []
+    faults = []
     for path, page in pages.items():
-        if path.name == "404.html":  # it is shown at any depth, so its addresses begin at the root
+        if path.name == "404.html":  # served at any depth, so its addresses begin at the root
             continue
         name = path.relative_to(site.resolve())
-        found += [f"{name} loads {address}" for address in page.loaded if urlsplit(address).netloc]
+        faults += [f"{name} loads {address}" for address in page.loaded if urlsplit(address).netloc]
         for address in [*page.links, *page.loaded]:
             file, fragment = urldefrag(address)
             if urlsplit(address).scheme or urlsplit(address).netloc:
@@ -55,23 +55,23 @@ def faults(site: Path) -> list[str]:
             target = (path.parent / unquote(urlsplit(file).path)).resolve() if file else path
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
-                found.append(f"{name} links to {address}, which is no file")
+                faults.append(f"{name} links to {address}, which is no file")
             elif fragment and target in pages and unquote(fragment) not in pages[target].ids:
-                found.append(f"{name} links to {address}, which is no place in that page")
+                faults.append(f"{name} links to {address}, which is no id of that page")
     for style in site.rglob("*.css"):
         addresses = re.findall(r"""url\(['"]?((?:https?:)?//[^)'"]*)""", style.read_text(encoding="utf-8"))
-        found += [f"{style.name} loads {address}" for address in addresses]
-    return found
+        faults += [f"{style.name} loads {address}" for address in addresses]
+    return faults
 
 
 def build(site: Path = SITE) -> None:
-    """ValueError, with what was said, if there is a warning or a dead link."""
+    """Write the site. ValueError, with the messages, if there is a warning or a dead link."""
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode or "arning" in done.stdout + done.stderr:
         raise ValueError(done.stdout[-6000:] + done.stderr[-2000:])
-    if dead := faults(site):
-        raise ValueError("\n".join(dead))
+    if faults := find_faults(site):
+        raise ValueError("\n".join(faults))
     print(f"{len([*site.rglob('*.html')])} pages in {site.relative_to(ROOT)}, no warning, no dead link")
 
 

@@ -1,9 +1,8 @@
-"""A device that computes on the CPU but says cuda:0 or mps:0, and refuses what a GPU would refuse.
+"""A fake device: tensors that are computed on the CPU, but report cuda:0 or mps:0 and raise a GPU's errors.
 
-`fake_device()` is a context: inside it, tensors made with such a device, or moved to one, are Fake. They report the
-device and raise where one meets a tensor of the CPU, as PyTorch's own do, and that of Apple where one would be float64.
-Threads that are started inside
-are inside, too. It finds tensors that were left on the other device; numbers and speed of a GPU it cannot show.
+Inside the context `fake_device()`, tensors created on or moved to the device are `Fake`. As in PyTorch, an operation
+that mixes them with CPU tensors raises RuntimeError, and a float64 tensor on mps raises TypeError. The context also
+covers threads started inside it. It finds tensors left on the wrong device; it does not show a GPU's numbers or speed.
 """
 
 from __future__ import annotations
@@ -18,17 +17,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 FAKES = ("cuda:0", "mps:0")
-# Between devices a GPU allows these: copies, and indices that lie on the CPU.
+# PyTorch allows these between devices: copies, and indices on the CPU.
 MAY_MIX = {Tensor.copy_, Tensor.to, Tensor.__getitem__, Tensor.__setitem__}
-_INFORMS = {"__get__"}
 
 
 class Fake(torch.Tensor):
-    """A CPU tensor in disguise. What torch computes from one is one, too."""
+    """A CPU tensor that claims to be on the fake device, as do the results of operations on it."""
 
 
 def to_fake(tensor: Tensor) -> Tensor:
-    """The tensor on the false device; a parameter stays one."""
+    """Return the tensor on the fake device; a parameter remains a parameter."""
     if isinstance(tensor, Fake):
         return tensor
     fake = tensor.detach().as_subclass(Fake)
@@ -36,7 +34,7 @@ def to_fake(tensor: Tensor) -> Tensor:
 
 
 class FakeDevice(TorchFunctionMode):
-    """Sees every call of torch: answers for the device, and checks that tensors met on one."""
+    """A torch function mode that answers questions about the device and checks each operation's arguments."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -51,7 +49,7 @@ class FakeDevice(TorchFunctionMode):
         tensors = [item for item in _flat((args, kwargs)) if isinstance(item, Tensor)]
         fake = any(isinstance(tensor, Fake) for tensor in tensors)
         name = getattr(func, "__name__", "")
-        if name in _INFORMS and args and isinstance(args[0], Fake):
+        if name == "__get__" and args and isinstance(args[0], Fake):
             if func == Tensor.device.__get__:
                 return self.device
             if func in (Tensor.is_cuda.__get__, Tensor.is_mps.__get__):
@@ -64,31 +62,30 @@ class FakeDevice(TorchFunctionMode):
             return args[0].as_subclass(Tensor)
         if func is Tensor.cuda:
             return to_fake(args[0])
-        wanted, args, kwargs = _without_device(func, args, kwargs, self.device)
+        requested, args, kwargs = _without_device(func, args, kwargs, self.device)
         if fake and func not in MAY_MIX:
             self._check_devices(func, tensors)
         result = func(*args, **kwargs)
-        if wanted is not None:
-            fake = wanted.type != "cpu"
+        if requested is not None:
+            fake = requested.type != "cpu"
         elif func in (Tensor.copy_, Tensor.__setitem__, Tensor.__getitem__):
             fake = isinstance(args[0], Fake)
-        disguised = _disguised(result, fake)
-        self._check_width(disguised)
-        return disguised
+        result = _disguised(result, fake)
+        self._check_dtypes(result)
+        return result
 
     def _check_devices(self, func, tensors: list[Tensor]) -> None:
-        # A single number on the CPU may meet a GPU's tensors.
-        plain = [tensor for tensor in tensors if not isinstance(tensor, Fake) and tensor.ndim > 0]
-        if plain:
+        # PyTorch allows a CPU scalar beside a GPU's tensors.
+        on_cpu = [tensor for tensor in tensors if not isinstance(tensor, Fake) and tensor.ndim > 0]
+        if on_cpu:
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but found at least two devices, {self.device} and "
-                f"cpu! (in {getattr(func, '__name__', func)}, shape {tuple(plain[0].shape)})"
+                f"cpu! (in {getattr(func, '__name__', func)}, shape {tuple(on_cpu[0].shape)})"
             )
 
-    def _check_width(self, result) -> None:
-        """What Apple says of any float64."""
-        for found in _flat((result,)):
-            if self.device.type == "mps" and isinstance(found, Fake) and found.dtype == torch.float64:
+    def _check_dtypes(self, result) -> None:
+        for tensor in _flat((result,)):
+            if self.device.type == "mps" and isinstance(tensor, Fake) and tensor.dtype == torch.float64:
                 raise TypeError(
                     "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. "
                     "Please use float32 instead."
@@ -96,17 +93,15 @@ class FakeDevice(TorchFunctionMode):
 
 
 def _without_device(func, args, kwargs, device: torch.device):
-    """(the device that a call asks for or None, its arguments for the CPU)."""
+    """Return the device that a call names, or None, and the arguments of the same call on the CPU."""
     if "device" in kwargs:
-        wanted = kwargs.pop("device")
-        if wanted is None:
+        name = kwargs.pop("device")
+        if name is None:
             return None, args, kwargs
-        wanted = torch.device(wanted) if not isinstance(wanted, torch.device) else wanted
-        return (
-            (None if wanted.type == "meta" else wanted),
-            args,
-            {**kwargs, "device": torch.device("meta" if wanted.type == "meta" else "cpu")},
-        )
+        requested = torch.device(name)
+        if requested.type == "meta":
+            return None, args, {**kwargs, "device": requested}
+        return requested, args, {**kwargs, "device": torch.device("cpu")}
     if func is Tensor.to and len(args) > 1:
         if isinstance(args[1], Tensor):
             return (device if isinstance(args[1], Fake) else torch.device("cpu")), args, kwargs
@@ -117,17 +112,14 @@ def _without_device(func, args, kwargs, device: torch.device):
 
 def _disguised(result, fake: bool):
     if isinstance(result, Tensor):
-        return to_fake_result(result) if fake else result.as_subclass(Tensor) if type(result) is Fake else result
+        if fake:  # unlike to_fake, without leaving the graph of gradients
+            return result if isinstance(result, (Fake, nn.Parameter)) else result.as_subclass(Fake)
+        return result.as_subclass(Tensor) if type(result) is Fake else result
     if type(result) in (tuple, list):
         return type(result)(_disguised(item, fake) for item in result)
-    if type(result).__module__ == "torch.return_types":  # such as of max() along an axis
+    if type(result).__module__ == "torch.return_types":  # such as the result of max(dim)
         return type(result)([_disguised(item, fake) for item in result])
     return result
-
-
-def to_fake_result(tensor: Tensor) -> Tensor:
-    """Unlike to_fake, without leaving the graph of gradients."""
-    return tensor if isinstance(tensor, (Fake, nn.Parameter)) else tensor.as_subclass(Fake)
 
 
 def _flat(values) -> Iterator:
@@ -139,24 +131,24 @@ def _flat(values) -> Iterator:
 
 
 def _move(module: nn.Module, *args, **kwargs) -> nn.Module:
-    """nn.Module.to for the false device: parameters and buffers are replaced, and moved back for "cpu"."""
+    """Replace nn.Module.to: swap parameters and buffers for fake tensors, or for plain ones if the device is "cpu"."""
     where = torch.device(kwargs.get("device", args[0] if args else "cpu"))
     for part in module.modules():
-        for kept in (part._parameters, part._buffers):
-            for name, tensor in kept.items():
+        for tensors in (part._parameters, part._buffers):
+            for name, tensor in tensors.items():
                 if tensor is None:
                     continue
                 if where.type != "cpu":
-                    kept[name] = to_fake(tensor)
+                    tensors[name] = to_fake(tensor)
                 elif isinstance(tensor, Fake):
                     plain = tensor.detach().as_subclass(Tensor)
-                    kept[name] = nn.Parameter(plain, tensor.requires_grad) if kept is part._parameters else plain
+                    tensors[name] = nn.Parameter(plain, tensor.requires_grad) if tensors is part._parameters else plain
     return module
 
 
 @contextlib.contextmanager
 def fake_device(name: str = "cuda:0") -> Iterator[torch.device]:
-    """Everything inside, worker threads included, sees one such device, the false one."""
+    """Yield the device, which torch reports as the only accelerator inside the context, worker threads included."""
     run, device = threading.Thread.run, torch.device(name)
 
     def inside(thread: threading.Thread) -> None:

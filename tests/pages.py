@@ -1,4 +1,4 @@
-"""The pages that people read, README.md and docs/, and the blocks of code that tests run as they stand."""
+"""Read README.md and docs/, and the blocks of code in them that tests run unchanged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from tests import ROOT
 
 PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
-GUIDES = tuple(  # what somebody follows who has installed the app, and no tools for benchmarks
+GUIDES = tuple(  # pages for people who have installed the app, without the tools for benchmarks
     page
     for page in PAGES
     if page in ("README.md", "docs/hosting.md", "docs/coming-from.md")
@@ -21,17 +21,17 @@ def read(page: str) -> str:
 
 
 def blocks(page: str, language: str, marker: str = "") -> list[str]:
-    """The page's blocks of code in a language that contain the marker, in their order."""
+    """Return the page's blocks of code in a language that contain the marker, in order."""
     return [code for code in re.findall(rf"```{language}\n(.*?)```", read(page), re.DOTALL) if marker in code]
 
 
 def block(page: str, language: str, marker: str = "") -> str:
-    """The only such block."""
+    """Return the only block of code in a language that contains the marker."""
     (code,) = blocks(page, language, marker)
     return code
 
 
 def documented() -> list[str]:
-    """The modules of which the reference has a section."""
+    """Return the names of the modules that the reference documents."""
     pages = [page for page in PAGES if page.startswith(REFERENCE)]
     return [name for page in pages for name in re.findall(r"(?m)^::: ([\w.]+)$", read(page))]

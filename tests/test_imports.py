@@ -1,4 +1,4 @@
-"""The one-way imports of the design, read from the sources. CONTRIBUTING.md explains the layers that are named here."""
+"""Imports go one way: each module imports only modules of its own layer's package and of earlier layers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from tests import ROOT
 
 PRODUCT = sorted([ROOT / "attention_atlas" / "app.py", *ROOT.glob("model/**/*.py"), *ROOT.glob("viz/**/*.py")])
-PACKAGE = "attention_atlas."  # left out of the names of modules here
+PACKAGE = "attention_atlas."  # module names below are relative to it
 NOT_IN_MODEL = {"viz", "gradio", "plotly", "app"}
 NOT_IN_PACKAGE = {"recipes", "bench", "tests", "notebooks"}
-# The live checks may use torch.nn's own layers, as their reference.
+# The live checks compare with torch.nn's own layers.
 ORACLE = {f"model/checks/{name}.py" for name in ("verify", "claims", "evidence", "oracle")}
 
-# Each group may import its own package and the groups before it; never a neighbour in the same group.
+# A module may import its own package and the layers above it in this list, but no neighbour in the same layer.
 MODEL = (
     ("model.files",),
     ("model.trace",),
@@ -59,13 +59,13 @@ VIZ = (
     ("viz.server",),
     ("viz.shell",),
 )
-# A program may use another (what is scored is what a run chose); what is read back is a figure.
+# evaluate scores the model that train would choose; align's links are a benchmark; readback reads figures.
 EXCEPTIONS = {
     ("model.evaluate", "model.train"),
     ("model.truth.alignment", "model.align"),
     ("viz.wire.readback", "viz.figures"),
 }
-# These ask models; the rest of viz reads traces.
+# These may import any module of model; the rest of viz only model.trace, model.program and model.files.
 ASK_MODELS = (
     "viz/panels",
     "viz/directions.py",
@@ -75,33 +75,21 @@ ASK_MODELS = (
     "viz/server",
     "viz/shell.py",
 )
-WITHOUT_TORCH = (
-    "model.trace.flow",
-    "model.trace.words",
-    "model.trace.interventions",
-    "model.trace.storage",
-    "model.trace.scores",
-    "model.trace.tokens",
-    "model.trace.directions",
-    "model.trace.edits",
-    "viz",
-)
 
 
 @functools.cache
 def imports(path: Path) -> set[str]:
-    """Every module that a file imports, wherever in the file."""
-    found = set()
+    """Return the names of all modules that a file imports, anywhere in it."""
+    modules = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name.removeprefix(PACKAGE) for alias in node.names}
+            modules |= {alias.name.removeprefix(PACKAGE) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
             # `from attention_atlas.model import trace` names a module, `from ...trace.kinds import X` does not.
             within = node.module.removeprefix(PACKAGE)
             names = {f"{within}.{alias.name}".removeprefix(PACKAGE) for alias in node.names}
-            found |= {n for n in names if _is_module(n)} or {within}
-    return found
+            modules |= {n for n in names if _is_module(n)} or {within}
+    return modules
 
 
 def _is_module(name: str) -> bool:
@@ -110,20 +98,20 @@ def _is_module(name: str) -> bool:
 
 
 def group_of(name: str, layers: tuple[tuple[str, ...], ...]) -> tuple[int, str] | None:
-    """The layer that a module is in, and the longest name there that it stands under."""
-    found = [
+    """Return the level of the layer that contains a module, and the entry of the layer that it matches."""
+    matches = [
         (len(prefix), level, prefix)
         for level, group in enumerate(layers)
         for prefix in group
         if name == prefix or (name.startswith(prefix + ".") and prefix != "viz")
     ]
-    return max(found)[1:] if found else None
+    return max(matches)[1:] if matches else None
 
 
-def against_the_layers(name: str, imported: set[str]) -> list[str]:
-    """What a module imports from its own layer's neighbours or from above."""
+def forbidden_imports(name: str, imported: set[str]) -> list[str]:
+    """Return a message for each import from a neighbour in the same layer or from a later layer."""
     layers = MODEL if name.startswith("model") else VIZ
-    level, own = group_of(name, layers) or pytest.fail(f"{name} stands in no layer: name it in {__file__}")
+    level, own = group_of(name, layers) or pytest.fail(f"{name} is in no layer: add it to {__file__}")
     wrong = []
     for other in imported:
         if other.split(".")[0] != name.split(".")[0] or group_of(other, layers) is None:
@@ -154,7 +142,7 @@ def test_imports_go_one_way():
         line
         for path in PRODUCT
         if module(path) not in ("attention_atlas.app", "model")
-        for line in against_the_layers(module(path), imports(path))
+        for line in forbidden_imports(module(path), imports(path))
     ]
     assert not wrong, "\n".join(sorted(wrong))
 
@@ -170,63 +158,60 @@ def test_imports_go_one_way():
         ("viz.figures.attention", "viz.panels.scene"),
     ],
 )
-def test_the_test_of_layers_sees_a_step_up(name, imported):
-    assert against_the_layers(name, {imported}) and not against_the_layers(name, {"numpy", name})
+def test_an_import_from_a_neighbour_or_a_later_layer_is_reported(name, imported):
+    assert forbidden_imports(name, {imported}) and not forbidden_imports(name, {"numpy", name})
 
 
 def within(folder: str) -> list[Path]:
-    found = [path for path in PRODUCT if where(path).startswith(folder)]
-    assert len(found) > 50
-    return found
+    paths = [path for path in PRODUCT if where(path).startswith(folder)]
+    assert len(paths) > 50
+    return paths
 
 
-def test_the_package_imports_nothing_of_the_checkout_around_it():
+def test_the_package_imports_nothing_else_of_the_checkout():
     for path in {*PRODUCT, *ROOT.glob("attention_atlas/*.py")}:
         assert not {name.split(".")[0] for name in imports(path)} & NOT_IN_PACKAGE, path
 
 
-def test_the_model_knows_nothing_of_pictures():
+def test_model_does_not_import_viz():
     for path in within("model"):
         assert not {name.split(".")[0] for name in imports(path)} & NOT_IN_MODEL, path
 
 
-def test_pictures_know_only_traces():
+def test_viz_never_imports_torch_and_only_named_parts_import_models_or_gradio():
     for path in within("viz"):
-        found = imports(path)
-        top = {name.split(".")[0] for name in found}
+        modules = imports(path)
+        top = {name.split(".")[0] for name in modules}
         assert not top & {"torch", "app"}, path
         if not where(path).startswith(("viz/component.py", "viz/server", "viz/shell.py")):
             assert "gradio" not in top, path
         if not where(path).startswith(ASK_MODELS):
             known = ("model.trace", "model.program", "model.files")
-            assert all(n.startswith(known) for n in found if n.split(".")[0] == "model"), path
+            assert all(n.startswith(known) for n in modules if n.split(".")[0] == "model"), path
 
 
-def test_torchs_own_attention_is_the_oracle_only():
+def test_only_the_live_checks_use_torchs_own_attention():
     for path in PRODUCT:
+        assert where(path) in ORACLE or "model.checks.oracle" not in imports(path), path
         oracle = {n for n in torch_names(path) if n.startswith("Transformer") or n == "MultiheadAttention"}
         if "torch" in {n.split(".")[0] for n in imports(path)} and where(path) not in ORACLE:
-            assert oracle <= {"Transformer"}, path  # ours has that name
+            assert oracle <= {"Transformer"}, path  # our own class has this name
             assert "nn.Transformer" not in path.read_text(encoding="utf-8"), path
 
 
-def test_only_the_live_checks_import_the_oracle():
-    for path in PRODUCT:
-        assert where(path) in ORACLE or "model.checks.oracle" not in imports(path), path
-
-
-def test_importable_without_torch():
-    """Each by itself, and so in a child of its own."""
+def test_traces_and_viz_are_importable_without_torch():
+    """Each module is imported in a process of its own."""
     program = (
         "import importlib, os, sys; sys.modules['torch'] = None; import numpy\n"
         "for name in sys.argv[1:]:\n"
         "    if not os.fork(): importlib.import_module(name); sys.exit()\n"
         "    assert os.wait()[1] == 0, name"
     )
-    subprocess.run([sys.executable, "-c", program, *(PACKAGE + name for name in WITHOUT_TORCH)], cwd=ROOT, check=True)
+    names = [PACKAGE + module(path) for path in PRODUCT if where(path).startswith("model/trace/")]
+    subprocess.run([sys.executable, "-c", program, *names, f"{PACKAGE}viz"], cwd=ROOT, check=True)
 
 
-def test_the_package_imports_torch_once_something_needs_it():
+def test_the_package_imports_torch_lazily():
     program = (
         "import sys, attention_atlas\n"
         "assert {*attention_atlas.__all__} <= {*dir(attention_atlas)}\n"
@@ -250,22 +235,10 @@ def test_the_package_imports_torch_once_something_needs_it():
     assert "AttributeError: attention_atlas has no 'absent': it has Interventions, Translator" in done.stderr
 
 
-def test_what_traces_are_made_of_is_all_importable_without_torch():
-    for path in ROOT.glob("model/trace/**/*.py"):
-        assert "torch" not in {n.split(".")[0] for n in imports(path)}, path
-
-
-def test_no_import_of_the_model_has_side_effects_on_torch():
-    """Importing a program neither draws random numbers nor sets the number of threads."""
+def test_importing_a_program_draws_no_random_number_and_sets_no_threads():
     program = (
         "import torch; torch.manual_seed(5); state, threads = torch.get_rng_state(), torch.get_num_threads();"
         "import attention_atlas.model.train, attention_atlas.model.translator;"
         "assert torch.equal(state, torch.get_rng_state()) and threads == torch.get_num_threads()"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-
-
-def test_the_reader_of_imports_sees_them_all(tmp_path):
-    file = tmp_path / "x.py"
-    file.write_text("def f():\n    import gradio.themes\n    from torch import nn\nfrom model import trace\n")
-    assert imports(file) == {"gradio.themes", "torch", "model.trace"}

@@ -1,4 +1,4 @@
-"""What model.truth would leave beside a checkpoint all of whose signals passed, and speak at once."""
+"""A checkpoint with a trust file in which every signal has passed and always warns, as written by model.truth."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from attention_atlas.model.translator import Translator
 
 
 def trusted(folder: Path, direction: str = "de-en") -> Translator:
-    """The checkpoint in the folder, which has the file from then on."""
-    found = tuple(
+    """Write the trust file into the checkpoint's folder and return its translator."""
+    scores = tuple(
         SignalScore(name, PROVOKED if i % 2 else "labelled", s.of, 100, 20, 0.8, "length", 0.6, 0.2, 0.1, 0.3, 8, 6)
         for i, (name, s) in enumerate(SIGNALS.items())
     )
     heads = {"cross": [[0.1, -0.2, 0.0, 0.3]] * 3}
-    told = Trust(
+    trust = Trust(
         dict.fromkeys(SIGNALS, -1e9),
-        found,
+        scores,
         0.01,
         1000,
         {"all": [[5, 0.5, 0.4], [7, 0.8, 0.9]]},
@@ -27,5 +27,5 @@ def trusted(folder: Path, direction: str = "de-en") -> Translator:
         {"polarity": {"pairs": 3, "sum": 0.6, "mean": 0.7, "heads": heads}},
     )
     digest = Translator.load(folder, "cpu").digest
-    (folder / FILE).write_text(json.dumps({"digest": digest, "trust": {direction: told.to_json()}}))
+    (folder / FILE).write_text(json.dumps({"digest": digest, "trust": {direction: trust.to_json()}}))
     return Translator.load(folder, "cpu")

@@ -1,6 +1,6 @@
-"""Whether types agree, as `make lint` asks: the code of pages and notebooks, and the modules that it uses.
+"""Check types with pyright (basic): the code of pages and notebooks, and the public modules that it uses.
 
-Pyright (basic), as basedpyright brings it with the Node that it needs.
+`make lint` runs it. basedpyright contains pyright and the Node that it needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attention_atlas.model.program import program
 from tests import ROOT
 from tests.pages import blocks
 
-TYPED = ROOT / "typings" / "attention_atlas"  # the package as it is installed
+TYPED = ROOT / "typings" / "attention_atlas"  # the package's folder as it is installed
 PUBLIC = (
     "model/translator",
     "model/trace/__init__.py",
@@ -49,24 +49,24 @@ PUBLIC = (
 )
 
 
-def examples() -> dict[str, str]:
-    """A name -> the Python of a page in one go, and of each notebook."""
+def read_examples() -> dict[str, str]:
+    """Return the Python code of each page and notebook, by name."""
     pages = ("README.md", "docs/start/library.md", "docs/start/notebook.md", "docs/coming-from.md")
-    found = {Path(page).stem.replace("-", "_"): "\n".join(blocks(page, "python")) for page in pages}
+    examples = {Path(page).stem.replace("-", "_"): "\n".join(blocks(page, "python")) for page in pages}
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        found[path.stem] = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    return found
+        examples[path.stem] = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return examples
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="types-") as folder:
-        for name, code in examples().items():
+        for name, code in read_examples().items():
             (Path(folder) / f"{name}.py").write_text(code, encoding="utf-8")
         config = {
             "include": [folder, *(str(TYPED / path) for path in PUBLIC)],
             "typeCheckingMode": "basic",
-            "reportUnusedExpression": False,  # a notebook's cell ends with what it shows
+            "reportUnusedExpression": False,  # a notebook's cell may end with an expression
             "extraPaths": [str(TYPED.parent)],
         }
         (Path(folder) / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
