@@ -94,35 +94,35 @@ def expect_everywhere(page: Page, text: str) -> None:
 
 @pytest.mark.parametrize("order", [(FIRST, SECOND), (SECOND, FIRST)])
 def test_of_two_sentences_typed_fast_the_second_is_shown(page, gate, order) -> None:
-    gate.hold(FIRST, SECOND)
+    gate.block(FIRST, SECOND)
     type_in(page, FIRST)
     type_in(page, SECOND)  # before the first answer
     gate.wait_for(SECOND)
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "true")
     for text in order:
-        gate.let_go(text)
+        gate.release(text)
         page.wait_for_timeout(300)
     expect_everywhere(page, SECOND)
 
 
 def test_text_that_is_typed_but_not_submitted_stays_in_the_field(page, gate) -> None:
-    gate.hold(FIRST, SECOND)
+    gate.block(FIRST, SECOND)
     for text in (FIRST, SECOND):
         type_in(page, text)
     gate.wait_for(SECOND)
     page.locator("#source-text textarea").fill(THIRD)
-    gate.let_go(FIRST, SECOND)
+    gate.release(FIRST, SECOND)
     expect(page.locator(".atlas-translation .source")).to_have_text(SECOND)
     expect(page.locator("#source-text textarea")).to_have_value(THIRD)
 
 
 def test_an_error_is_shown_beside_the_earlier_translation(page, gate) -> None:
-    gate.hold(FIRST)
+    gate.block(FIRST)
     type_in(page, FIRST)
     gate.wait_for(FIRST)
     type_in(page, "   ")
     expect(page.locator(".notice.error")).to_contain_text("The text is empty")
-    gate.let_go(FIRST)
+    gate.release(FIRST)
     expect(page.locator(".atlas-translation .source")).to_have_text(FIRST)
     expect(page.locator(".notice.error")).to_contain_text("The text is empty")
     expect(page.locator(".field.history select option:checked")).to_contain_text(FIRST[:20])
@@ -130,37 +130,37 @@ def test_an_error_is_shown_beside_the_earlier_translation(page, gate) -> None:
 
 def test_of_two_examples_clicked_fast_the_second_is_shown(page, gate) -> None:
     first, second = SENTENCES[0], "Ich möchte ein Bier, bitte."
-    gate.hold(first, second)
+    gate.block(first, second)
     for text in (first, second):
         page.locator("#examples .opens").click()
         page.locator("#examples .example", has_text=text).click()
     gate.wait_for(second)
-    gate.let_go(second)
+    gate.release(second)
     expect_everywhere(page, second)
-    gate.let_go(first)
+    gate.release(first)
     page.wait_for_timeout(300)
     expect_everywhere(page, second)
 
 
 def test_of_a_link_and_a_sentence_the_later_is_shown(page, gate) -> None:
-    gate.hold(FIRST)
+    gate.block(FIRST)
     page.evaluate("text => (location.hash = '#' + new URLSearchParams({ text, direction: 'de-en' }))", FIRST)
     gate.wait_for(FIRST)
     type_in(page, SECOND)
     expect_everywhere(page, SECOND)
-    gate.let_go(FIRST)
+    gate.release(FIRST)
     page.wait_for_timeout(300)
     expect_everywhere(page, SECOND)
 
 
 def test_of_two_links_the_second_opens_its_sentence_and_its_tab(page, gate) -> None:
-    gate.hold(FIRST, SECOND)
+    gate.block(FIRST, SECOND)
     link = "([text, tab]) => (location.hash = '#' + new URLSearchParams({ text, direction: 'de-en', tab }))"
     page.evaluate(link, [FIRST, "stepper"])
     page.evaluate(link, [SECOND, "positions"])
     gate.wait_for(SECOND)
-    gate.let_go(SECOND)
-    gate.let_go(FIRST)
+    gate.release(SECOND)
+    gate.release(FIRST)
     expect(page.get_by_role("tab", name="Positions", exact=True)).to_have_attribute("aria-selected", "true")
     open_tab(page, "Attention")
     expect_everywhere(page, SECOND)
@@ -176,12 +176,12 @@ def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, gate, monkeyp
         return read_question(data, trace, question)
 
     monkeypatch.setattr(panels, "read_question", late)
-    gate.hold("step 1")
+    gate.block("step 1")
     for step in (1, 2):
         page.locator(f".atlas-translation button.chip[data-step='{step}']").click()
     gate.wait_for("step 1")
     page.wait_for_timeout(300)
-    gate.let_go("step 1")
+    gate.release("step 1")
     open_tab(page, "Why")
     expect(page.locator("#why-question .line").first.locator("button").nth(2)).to_have_attribute("aria-pressed", "true")
 
@@ -204,13 +204,13 @@ def test_of_a_sliders_positions_moved_through_fast_the_last_is_computed(page, ga
     root = panel.locator(".atlas-root")
     expect(root).to_have_attribute("aria-busy", "false")
     before, drawn = len(computed), int(root.get_attribute("data-drawn"))
-    gate.hold(f"computation {before + 1}")
+    gate.block(f"computation {before + 1}")
     slider = page.get_by_role("slider", name="Positions").first
     slider.focus()
     for _ in range(6):
         slider.press("ArrowRight")
     gate.wait_for(f"computation {before + 1}")
-    gate.let_go(f"computation {before + 1}")
+    gate.release(f"computation {before + 1}")
     expect(root).to_have_attribute("data-drawn", str(drawn + 2))
     assert len(computed) == before + 2
     assert str(int(float(slider.input_value()))) in {str(value) for value in computed[-1]}

@@ -1,4 +1,4 @@
-"""The page's end of /ask, and its store, by themselves in a browser: the server is the test."""
+"""The page's client of /ask and its store, alone in a browser with a simulated server and clock."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.page.browser import load_modules
 
 pytestmark = pytest.mark.browser
 
-# fetch() as a server would answer it: `replies` are taken one after another, each {status, type, lines, breaks}.
+# Replace fetch() by a server that gives these replies in turn, each {status, type, lines, breaks, waits}.
 SERVER = """(replies) => {
-  window.asked = [];
+  window.requests = [];
   window.parts = [];
   window.fetch = async (address, { body, signal }) => {
-    asked.push({ path: new URL(address).pathname, ...JSON.parse(body) });
+    requests.push({ path: new URL(address).pathname, ...JSON.parse(body) });
     const { status = 200, type = "application/json", lines = [], breaks = false, waits = 0 } = replies.shift() ?? {};
     await new Promise((resolve, reject) => {
       setTimeout(resolve, waits);
@@ -48,32 +48,32 @@ def page(chromium: Browser) -> Iterator[Page]:
     page.close()
 
 
-def asked(page: Page, *replies: dict) -> tuple[object, list, int]:
-    """Ask of a server that replies with these: the answer, its parts, and how often it was asked."""
+def ask(page: Page, *replies: dict) -> tuple[object, list, int]:
+    """Ask a server that gives these replies. Return the answer, its parts and the number of requests."""
     page.evaluate(SERVER, list(replies))
     page.evaluate(
-        f"question => {{ window.done = undefined; ({ASK})(question).then((found) => (window.done = found)); }}",
+        f"question => {{ window.done = undefined; ({ASK})(question).then((answer) => (window.done = answer)); }}",
         {"address": {"text": "x"}, "fields": {"n": 1}},
     )
     for _ in range(40):
         if page.evaluate("window.done !== undefined"):
             break
         page.clock.run_for(1000)
-    return page.evaluate("[done, parts, asked.length]")
+    return page.evaluate("[done, parts, requests.length]")
 
 
 def test_a_question_is_one_request(page) -> None:
-    assert asked(page, {"lines": [{"blocks": [1]}]}) == [{"blocks": [1]}, [{"blocks": [1]}], 1]
-    assert page.evaluate("window.asked") == [{"path": "/ask/page_one", "address": {"text": "x"}, "fields": {"n": 1}}]
+    assert ask(page, {"lines": [{"blocks": [1]}]}) == [{"blocks": [1]}, [{"blocks": [1]}], 1]
+    assert page.evaluate("window.requests") == [{"path": "/ask/page_one", "address": {"text": "x"}, "fields": {"n": 1}}]
 
 
-def test_parts_are_told_one_by_one(page) -> None:
+def test_parts_of_a_streamed_answer_arrive_one_by_one(page) -> None:
     lines = [{"n": number, "text": "Grüße " * 20_000} for number in range(3)]
-    done, parts, times = asked(page, {"type": LINES, "lines": lines})
+    done, parts, times = ask(page, {"type": LINES, "lines": lines})
     assert parts == lines and done == lines[-1] and times == 1
 
 
-def test_a_file_is_the_same_as_bytes_and_in_a_stream(page) -> None:
+def test_a_file_is_the_same_as_a_body_and_in_a_stream(page) -> None:
     read = "async ({ file }) => [file.name, await file.blob.text(), file.blob.type]"
     page.evaluate("""() => {
       const type = "text/csv", headers = { "content-type": type };
@@ -87,50 +87,48 @@ def test_a_file_is_the_same_as_bytes_and_in_a_stream(page) -> None:
     assert plain == streamed == ["Größe.csv", "a,b", "text/csv"]
 
 
-def test_a_refusal_is_words(page) -> None:
+def test_a_refusal_becomes_an_error_message(page) -> None:
     refusal = {"api_version": 1, "status": "error", "error": "invalid", "message": {"say": "No.", "with": {}}}
-    done, parts, times = asked(page, {"lines": [refusal]})
+    done, parts, times = ask(page, {"lines": [refusal]})
     assert done == {"error": refusal["message"]} and parts == [done] and times == 1
 
 
 @pytest.mark.parametrize("failure", [{"status": 0}, {"status": 502}, {"status": 504}, {"status": 503}])
-def test_a_server_that_does_not_answer_is_asked_again(page, failure) -> None:
-    assert asked(page, failure, failure, {"lines": [{"n": 1}]}) == [{"n": 1}, [{"n": 1}], 3]
+def test_a_request_that_fails_is_retried(page, failure) -> None:
+    assert ask(page, failure, failure, {"lines": [{"n": 1}]}) == [{"n": 1}, [{"n": 1}], 3]
 
 
-def test_an_answer_that_is_cut_off_is_asked_for_again_as_a_whole(page) -> None:
+def test_an_answer_that_is_cut_off_is_requested_again(page) -> None:
     lines = [{"n": 0}, {"n": 1}]
-    done, parts, times = asked(
-        page, {"type": LINES, "lines": lines[:1], "breaks": True}, {"type": LINES, "lines": lines}
-    )
+    done, parts, times = ask(page, {"type": LINES, "lines": lines[:1], "breaks": True}, {"type": LINES, "lines": lines})
     assert times == 2 and done == lines[-1] and parts[-2:] == lines
 
 
-def test_while_a_toy_is_trained_again_the_page_says_so_and_no_part_is_told(page) -> None:
+def test_a_notice_says_that_a_toy_is_being_retrained(page) -> None:
     lines = [{"training": {"update": 5, "of": 9}}, {"training": {"update": 9, "of": 9}}, {"n": 1}]
     page.evaluate("""() => {
       window.notices = [];
       const text = () => document.getElementById("atlas-notice")?.textContent ?? "";
       new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
     }""")
-    assert asked(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
+    assert ask(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
     assert "Training your network again: update 9 of 9" in page.evaluate("notices")
     assert page.evaluate("document.getElementById('atlas-notice').hidden")
 
 
-def test_work_before_an_answer_is_told_and_so_is_that_it_began_anew(page) -> None:
+def test_progress_and_a_restart_after_a_broken_connection_are_reported(page) -> None:
     lines = [{"work": {"done": 1, "of": 2}}, {"work": {"done": 2, "of": 2}}, {"n": 1}]
     replies = [{"type": LINES, "lines": lines[:1], "breaks": True}, {"type": LINES, "lines": lines}]
     page.evaluate(SERVER, replies)
     page.evaluate("""() => {
-      window.told = [];
-      const working = (work, isAnew) => told.push([work?.done ?? null, isAnew]);
+      window.reports = [];
+      const working = (work, isAnew) => reports.push([work?.done ?? null, isAnew]);
       const part = (content) => parts.push(content);
-      atlas.ask("page_one", {}, { part, working }).then((found) => (window.done = found));
+      atlas.ask("page_one", {}, { part, working }).then((answer) => (window.done = answer));
     }""")
     page.clock.run_for(2000)
     assert page.evaluate("[done, parts]") == [{"n": 1}, [{"n": 1}]]
-    assert page.evaluate("told") == [[1, False], [None, False], [1, True], [2, True], [None, True]]
+    assert page.evaluate("reports") == [[1, False], [None, False], [1, True], [2, True], [None, True]]
     page.evaluate(SERVER, replies)
     page.evaluate("""() => {
       window.notices = [];
@@ -142,52 +140,54 @@ def test_work_before_an_answer_is_told_and_so_is_that_it_began_anew(page) -> Non
     assert "The connection broke, so this started again. Computing: 2 of 2 parts" in page.evaluate("notices")
 
 
-def test_a_toy_with_other_weights_is_asked_about_and_opened_anew(page) -> None:
+def test_a_retrained_toy_with_other_weights_is_asked_and_opened_once(page) -> None:
     address = {"text": "x", "digest": "b"}
     page.evaluate("() => { window.opened = []; atlas.onRetrained((address) => opened.push(address)); }")
     for _ in range(2):
         reply = {"type": LINES, "lines": [{"training": {"update": 9, "of": 9}}, {"retrained": address}]}
-        assert asked(page, reply, {"lines": [{"n": 1}]}) == [{"n": 1}, [{"n": 1}], 2]
-        assert page.evaluate("asked[1].address") == {**address, "digest": ""}
+        assert ask(page, reply, {"lines": [{"n": 1}]}) == [{"n": 1}, [{"n": 1}], 2]
+        assert page.evaluate("requests[1].address") == {**address, "digest": ""}
     assert page.evaluate("opened") == [address], "once"
 
 
-def test_after_all_waits_the_page_says_so(page) -> None:
-    done, parts, times = asked(page, *[{"status": 0}] * 20)
+def test_after_the_last_retry_the_answer_is_an_error(page) -> None:
+    done, parts, times = ask(page, *[{"status": 0}] * 20)
     assert "does not answer" in done["error"] and parts == [done] and times == 7
 
 
-def test_a_busy_server_says_why_in_the_end(page) -> None:
+def test_after_the_last_retry_a_busy_servers_reason_is_the_error(page) -> None:
     busy = {"status": 503, "lines": [{"status": "error", "error": "busy", "message": "Too many."}]}
-    done, _, times = asked(page, *[busy] * 20)
+    done, _, times = ask(page, *[busy] * 20)
     assert done == {"error": "Too many."} and times == 7
 
 
-def test_of_questions_one_after_another_the_last_counts(page) -> None:
+def test_a_later_question_replaces_an_earlier_one(page) -> None:
     page.evaluate(SERVER, [{"lines": [{"n": 1}], "waits": 500}, {"lines": [{"n": 2}], "waits": 50}])
     page.evaluate("""() => {
       const asker = (window.asker = atlas.createAsker());
       const part = (content) => parts.push(content);
       window.answers = {};
-      for (const n of [1, 2]) asker.ask("page_one", { fields: { n } }, { part }).then((found) => (answers[n] = found));
+      for (const n of [1, 2]) asker.ask("page_one", { fields: { n } }, { part })
+        .then((answer) => (answers[n] = answer));
     }""")
     assert page.evaluate("asker.busy()")
     page.clock.run_for(2000)
     assert page.evaluate("[answers[2], answers[1], parts, asker.busy()]") == [{"n": 2}, None, [{"n": 2}], False]
 
 
-def test_a_question_that_is_stopped_has_no_answer(page) -> None:
+def test_a_question_that_is_stopped_has_no_answer_or_parts(page) -> None:
     page.evaluate(SERVER, [{"lines": [{"n": 1}], "waits": 500}])
     page.evaluate("""() => {
       window.asker = atlas.createAsker();
-      asker.ask("page_one", {}, { part: (content) => parts.push(content) }).then((found) => (window.found = [found]));
+      asker.ask("page_one", {}, { part: (content) => parts.push(content) })
+        .then((answer) => (window.answers = [answer]));
       asker.stop();
     }""")
     page.clock.run_for(2000)
-    assert page.evaluate("[found, parts, asked.length, asker.busy()]") == [[None], [], 1, False]
+    assert page.evaluate("[answers, parts, requests.length, asker.busy()]") == [[None], [], 1, False]
 
 
-def test_whoever_follows_a_field_hears_of_its_changes(page) -> None:
+def test_a_subscriber_is_called_when_its_field_changes(page) -> None:
     heard = page.evaluate("""() => {
       const store = atlas.createStore({ address: null, asked: null }), heard = [];
       store.follow(["address"], ({ address }) => heard.push(address));
@@ -199,11 +199,11 @@ def test_whoever_follows_a_field_hears_of_its_changes(page) -> None:
     assert heard == [{"text": "a"}]
 
 
-def test_the_values_of_controls_are_kept_until_gradio_asks_for_them(open_page) -> None:
-    """A link's text, and the entry of the menu that comes with its answer before Gradio has asked for the text."""
+def test_values_of_controls_are_kept_until_gradio_reads_them(open_page) -> None:
+    """Gradio reads a link's text late: the menu's entry, which the link's answer sets, may be waiting by then, too."""
     page = open_page("about:blank")
     load_modules(page, "store/controls.js", "store/store.js")
     page.evaluate("atlas.store.set({ translating: { number: 1, text: 'Ein Hund.', typed: 'Ein Hund.' } })")
     page.evaluate("atlas.store.set({ translation: { number: 1, fill: { entry: 'de-en' } } })")
     assert page.evaluate("atlas.takeValues()") == ["Ein Hund.", "de-en"]
-    assert page.evaluate("atlas.takeValues()") == [None, None], "what was typed since stays"
+    assert page.evaluate("atlas.takeValues()") == [None, None], "text typed since then must stay"

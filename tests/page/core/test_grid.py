@@ -1,4 +1,4 @@
-"""The page's one grid of cells, by itself: what it says to a screen reader, and how a keyboard walks through it."""
+"""The page's grid of cells alone: its roles and names for a screen reader, its keys, and the cell below the pointer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def page(open_page):
     return page
 
 
-def test_arrow_keys_go_from_cell_to_cell_and_stop_at_the_edges(page) -> None:
+def test_arrow_keys_move_between_cells_and_stop_at_the_edges(page) -> None:
     page.evaluate(DRAW, {"act": True})
     cells = page.get_by_role("button", name="cell")
     assert [cell.get_attribute("tabindex") for cell in cells.all()] == ["0", "-1", "-1", "-1", "-1", "-1"]
@@ -41,13 +41,13 @@ def test_arrow_keys_go_from_cell_to_cell_and_stop_at_the_edges(page) -> None:
     expect(page.locator(":focus")).to_have_attribute("data-at", "0 2")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="two").click()
-    assert [one for one in page.evaluate("heard") if one[0] != "point"] == [["act", 0, 2], ["column"]]
+    assert [event for event in page.evaluate("heard") if event[0] != "point"] == [["act", 0, 2], ["column"]]
     assert page.locator("[aria-pressed=true]").count() == 2
     page.evaluate("grid.focus([1, 0])")
     assert page.evaluate("grid.focused()") == [1, 0] and page.evaluate("heard.at(-1)") == ["point", 1, 0]
 
 
-def test_what_is_only_read_is_a_grid_with_headings(page) -> None:
+def test_a_grid_without_actions_has_headings_and_a_quiet_one_is_a_group(page) -> None:
     page.evaluate(DRAW, {"act": False})
     expect(page.get_by_role("grid", name="a grid").get_by_role("columnheader")).to_have_text(["one", "two", "three"])
     expect(page.get_by_role("rowheader")).to_have_text(["first", "second"])
@@ -58,10 +58,10 @@ def test_what_is_only_read_is_a_grid_with_headings(page) -> None:
     no_violations(page, ".atlas-grid")
 
 
-def test_a_pointer_reads_the_cell_below_it(page) -> None:
-    found = page.evaluate("""() => {
+def test_the_cell_below_the_pointer_is_computed_within_bounds(page) -> None:
+    cells = page.evaluate("""() => {
       const box = { getBoundingClientRect: () => ({ left: 10, top: 20, width: 30, height: 40 }) };
       return [[10, 20], [39.9, 59.9], [24, 45], [-5, 900]].map(([clientX, clientY]) =>
         atlas.cellAt({ clientX, clientY }, box, 4, 3));
     }""")
-    assert found == [[0, 0], [3, 2], [2, 1], [3, 0]]
+    assert cells == [[0, 0], [3, 2], [2, 1], [3, 0]]

@@ -1,4 +1,4 @@
-"""The page's shared functions (viz/web/core/) by themselves, on an empty page, against what Python and numpy say."""
+"""The page's shared functions (viz/web/core/) on an empty page, compared with Python and numpy."""
 
 from __future__ import annotations
 
@@ -25,73 +25,73 @@ FIELD = re.compile(r"\{(\w+)\}")
 
 @pytest.fixture()
 def script_page(open_page):
-    """An empty page with the shared modules."""
+    """Return an empty page with the shared modules."""
     page = open_page("about:blank")
     load_modules(page, *(f"core/{name}.js" for name in ("dom", "language", "colours", "format")))
     return page
 
 
-def test_escaped_text_reads_as_itself_and_holds_no_markup(script_page):
-    found = script_page.evaluate("(texts) => texts.map(atlas.escapeTags)", TEXTS)
-    for text, escaped in zip(TEXTS, found, strict=True):
+def test_escaped_text_unescapes_to_itself_and_has_no_tags(script_page):
+    results = script_page.evaluate("(texts) => texts.map(atlas.escapeTags)", TEXTS)
+    for text, escaped in zip(TEXTS, results, strict=True):
         assert html.unescape(escaped) == html.unescape(html.escape(text, quote=False))
         assert not set("<>") & set(escaped)
 
 
-def test_short_texts_are_as_pythons(script_page):
+def test_texts_are_shortened_as_in_python(script_page):
     for limit in (2, 7, 18):
-        found = script_page.evaluate(
+        shortened = script_page.evaluate(
             "([texts, limit]) => texts.map((text) => atlas.shorten(text, limit))", [TEXTS, limit]
         )
-        assert found == [labels.shorten(text, limit) for text in TEXTS]
-        assert max(map(len, found)) == limit
+        assert shortened == [labels.shorten(text, limit) for text in TEXTS]
+        assert max(map(len, shortened)) == limit
 
 
 def test_text_becomes_a_text_node_wherever_it_goes(script_page):
-    found = script_page.evaluate(
+    nodes = script_page.evaluate(
         """(texts) => texts.map((text) => {
-      const given = { title: text, class: 'x', hidden: true, lang: null };
-      const node = atlas.el('p', given, text, [null, text]);
+      const attributes = { title: text, class: 'x', hidden: true, lang: null };
+      const node = atlas.el('p', attributes, text, [null, text]);
       return [node.textContent, node.title, node.childElementCount, node.childNodes.length, node.attributes.length];
     })""",
         TEXTS,
     )
-    assert found == [[text + text, text, 0, 2, 3] for text in TEXTS]
+    assert nodes == [[text + text, text, 0, 2, 3] for text in TEXTS]
     assert script_page.evaluate("window.hacked") is None
 
 
 @pytest.mark.parametrize("name", SCALES)
-def test_256_colours_are_between_their_neighbours_as_numpy_says(script_page, name):
+def test_colour_scales_are_interpolated_as_by_numpy(script_page, name):
     colours = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in SCALES[name]])
-    found = np.array(script_page.evaluate("atlas.colourSteps", list(SCALES[name])))
+    steps = np.array(script_page.evaluate("atlas.colourSteps", list(SCALES[name])))
     places = np.linspace(0, len(colours) - 1, 256)
     expected = np.stack([np.interp(places, range(len(colours)), channel) for channel in colours.T], axis=1)
-    assert found.shape == (256, 3) and np.abs(found - expected).max() <= 0.5 + 1e-9
+    assert steps.shape == (256, 3) and np.abs(steps - expected).max() <= 0.5 + 1e-9
 
 
-def test_words_take_their_values_and_unknown_words_stay(script_page):
+def test_translations_are_filled_in_and_unknown_texts_stay_english(script_page):
     pairs = [["{n} of {m} heads", "{m} Köpfe, davon {n}"], ["no value", "kein Wert"], ["{a}{a}", "{a}-{a}"]]
     script_page.evaluate(SPEAK, dict(pairs))
     for english, german in pairs:
-        found = script_page.evaluate("(english) => atlas.t(english, { n: 1, m: 2, a: 3 })", english)
-        assert found == FIELD.sub(lambda match: {"n": "1", "m": "2", "a": "3"}[match[1]], german)
-    found = script_page.evaluate(
+        texts = script_page.evaluate("(english) => atlas.t(english, { n: 1, m: 2, a: 3 })", english)
+        assert texts == FIELD.sub(lambda match: {"n": "1", "m": "2", "a": "3"}[match[1]], german)
+    texts = script_page.evaluate(
         """(texts) => texts.map(
       (text) => atlas.t('{n} of {m} heads', { n: text, m: text }))""",
         TEXTS,
     )
-    assert found == [f"{text} Köpfe, davon {text}" for text in TEXTS], "a value is never read as words with fields"
+    assert texts == [f"{text} Köpfe, davon {text}" for text in TEXTS], "a value is never read as words with fields"
     assert script_page.evaluate("atlas.t('{n} of {m}, {a} each', { n: 15400, m: 999, a: '2048' })") == (
         "15\u202f400 of 999, 2048 each"
     ), "a comma would be a decimal point to many"
     numbers = ["82\u202f000 tokens", "−1\u202f234.5 ×", "1\u202f200"]
-    assert script_page.evaluate("(all) => all.map((one) => atlas.localizeNumber(one))", numbers) == numbers
+    assert script_page.evaluate("(all) => all.map((text) => atlas.localizeNumber(text))", numbers) == numbers
     assert script_page.evaluate("atlas.t('not in the table: {n}', { n: 3 })") == "not in the table: 3"
     assert script_page.evaluate("atlas.toText(atlas.say('no value'))") == "kein Wert"
 
 
 def test_a_burst_of_calls_is_one_call_after_the_last(script_page):
-    found = script_page.evaluate("""async () => {
+    counts = script_page.evaluate("""async () => {
       let calls = 0;
       const call = atlas.debounce(() => calls++, 60);
       for (let i = 0; i < 10; i++) call();
@@ -99,25 +99,22 @@ def test_a_burst_of_calls_is_one_call_after_the_last(script_page):
       await new Promise((resolve) => setTimeout(resolve, 400));
       return [before, calls];
     }""")
-    assert found == [0, 1]
+    assert counts == [0, 1]
 
 
 @pytest.mark.parametrize(
-    ("probability", "written"),
+    ("probability", "text"),
     [(1, "100%"), (0.996, "100%"), (0.5, "50%"), (0.0996, "10%"), (0.0994, "9.9%"), (0.00096, "0.1%"), (4e-4, "0.04%")],
 )
-def test_a_probability_is_written_in_one_way(script_page, probability, written):
-    """Two rules said 10.0% where the third said 10%, and 0.0% of what is a twentieth of a percent."""
-    assert script_page.evaluate("atlas.formatPercent", probability) == written
+def test_a_probability_is_formatted_as_a_percentage(script_page, probability, text):
+    """Two digits, without a zero after the point, and never 0% for a small share."""
+    assert script_page.evaluate("atlas.formatPercent", probability) == text
     assert script_page.evaluate("atlas.formatPercent(1e-9)") == "≈ 0%"
 
 
 def test_a_number_has_the_minus_sign_of_print(script_page):
     numbers = [-1.257, 0.5, None]
-    fixed = script_page.evaluate("(all) => all.map((one) => atlas.formatFixed(one, 2))", numbers)
+    fixed = script_page.evaluate("(all) => all.map((number) => atlas.formatFixed(number, 2))", numbers)
     assert fixed == ["−1.26", "0.50", "–"]
-    assert script_page.evaluate("[-12.5, 0.25, 1e-7].map((one) => atlas.formatSignificant(one, 3))") == [
-        "−12.5",
-        "0.25",
-        "1·10⁻⁷",
-    ]
+    significant = script_page.evaluate("[-12.5, 0.25, 1e-7].map((number) => atlas.formatSignificant(number, 3))")
+    assert significant == ["−12.5", "0.25", "1·10⁻⁷"]

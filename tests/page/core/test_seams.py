@@ -1,4 +1,4 @@
-"""What is added in one place is at work in the browser: an export format, a map in attention's place."""
+"""An export format or an overlay that is registered in one place works in the browser without further changes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_registered_format_has_its_button(open_traces, hand_made_trace, monkey
 
 
 def widgets(scene: Scene, view: View):
-    """Numbers of either sign and of another size than attention's, different for each head."""
+    """Return values of both signs and far larger than attention weights, different for each head."""
     values = 40 * (scene.trace.maps(view.kind).weights[view.layer, view.head].astype(np.float64) - 0.2)
     return replace(label_scores(values, scene.trace, view, "widgets"), signed=True, additive=True, limits=(-5, 50))
 
@@ -62,14 +62,16 @@ def widgets(scene: Scene, view: View):
 DUMMY = Overlay("Widgets", "How many widgets a cell has.", widgets, kinds=(AttentionKind.CROSS,))
 
 
-def measured(page) -> np.ndarray:
-    """The numbers behind the colours of a signed map on a linear scale whose ends the colour bar names."""
+def signed_values(page) -> np.ndarray:
+    """Return the values of a signed map on a linear scale, read from its colours and its colour bar."""
     low, *_, high = (float(text.replace("−", "-")) for text in page.locator(".colour-bar span").all_inner_texts())
     assert low == -high
     return (2 * drawn(page)["z"] - 1) * high
 
 
-def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, monkeypatch, tmp_path):
+def test_a_registered_overlay_is_drawn_with_its_own_scale_unit_and_texts(
+    open_traces, hand_made_trace, monkeypatch, tmp_path
+):
     monkeypatch.setitem(OVERLAYS, "widgets", DUMMY)
     page = open_traces(hand_made_trace, random_trace(9, 7, layers=3, heads=4))
     plain = drawn(page)
@@ -81,7 +83,7 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
     page.wait_for_function("document.querySelector('.colour-bar .unit')?.textContent === 'widgets'")
     assert drawn(page)["heading"] == "Layer 1 · Head 1 · Widgets"
     assert page.inner_text(".reading") == "How many widgets a cell has."
-    # What is said of the picture is said of this one; the thumbnails are still of attention, and say so.
+    # The texts about the map describe the overlay. The thumbnails still show attention, and say so.
     assert guide.inner_text().startswith("Not attention but “Widgets”: each row is still a step of the translation")
     assert tip.inner_text() == f"These small pictures show attention, whatever is shown large. {about_attention[1]}"
     weights = hand_made_trace.cross.weights
@@ -92,8 +94,8 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
             "document.querySelector('.heading-line').textContent.startsWith(n)",
             arg=f"Layer {layer + 1} · Head {head + 1}",
         )
-        found, expected = measured(page), 40 * (weights[layer, head] - 0.2)
-        assert np.abs(found - expected).max() < 0.01 and found.min() < -1 < 1 < found.max()
+        values, expected = signed_values(page), 40 * (weights[layer, head] - 0.2)
+        assert np.abs(values - expected).max() < 0.01 and values.min() < -1 < 1 < values.max()
         assert page.locator(".colour-bar span").all_inner_texts() == ["−50", "−25", "0", "25", "50"]
         assert "-50 to 50".replace("-", "−") in page.locator(".field:has(> span:text-is('Range')) select").inner_text()
         assert drawn(page)["limits"] == [0, 1] and drawn(page)["rows"] == plain["rows"]
@@ -102,8 +104,9 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
     page.mouse.click(cells["x"] + 2.5 * cells["width"] / 8, cells["y"] + 1.5 * cells["height"] / 6)
     value = float(40 * (weights[2, 3, 1, 2] - 0.2))
     assert status(page).startswith("Pinned: ") and status(page).endswith(" (widgets)")
-    shown = status(page).removesuffix(" (widgets)").rsplit(": ", 1)[1]
-    assert shown[0] == ("+" if value > 0 else "−") and float(shown.replace("−", "-")) == pytest.approx(value, abs=6e-3)
+    number = status(page).removesuffix(" (widgets)").rsplit(": ", 1)[1]
+    assert number[0] == ("+" if value > 0 else "−")
+    assert float(number.replace("−", "-")) == pytest.approx(value, abs=6e-3)
     _, _, values = table.from_csv(download(page, "CSV", tmp_path).decode())
     assert np.allclose(values, 40 * (weights[2, 3] - 0.2), atol=1e-5)
     assert "widgets" in download(page, "SVG", tmp_path).decode() and download(page, "PNG", tmp_path)[:4] == b"\x89PNG"
@@ -120,7 +123,7 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
     assert np.allclose([float(text.replace("−", "-")) for text in numbers], 40 * (weights[2, 3, 1] - 0.2), atol=0.02)
     screenshot(page, "overlay-text")
     page.keyboard.press("m")
-    page.keyboard.press("2")  # a kind that it is not made for
+    page.keyboard.press("2")  # encoder self-attention, which this overlay does not support
     page.wait_for_function("document.querySelector('.heading-line').textContent === 'Layer 2 · Head 4'")
     assert page.locator(".field:has(> span:text-is('Measure')) select").input_value() == ""
     assert "bright cells" in guide.inner_text() and tip.inner_text() == about_attention[1]
@@ -129,7 +132,7 @@ def test_a_registered_overlay_is_drawn_as_it_says(open_traces, hand_made_trace, 
 
 
 @pytest.mark.long
-def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_traces, hand_made_trace):
+def test_the_layer_difference_is_opened_by_key_by_link_and_in_comparisons(open_traces, hand_made_trace):
     other = random_trace(9, 7, layers=3, heads=4)
     page = open_traces(hand_made_trace, other, dark=True)
     page.keyboard.press("o")
@@ -138,7 +141,7 @@ def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_t
     def expected(trace, layer, head):
         return trace.cross.weights[layer, head] - trace.cross.weights[layer].mean(0)
 
-    assert np.abs(measured(page) - expected(hand_made_trace, 0, 0)).max() < 2e-3
+    assert np.abs(signed_values(page) - expected(hand_made_trace, 0, 0)).max() < 2e-3
     screenshot(page, "overlay-dark")
     page.evaluate(
         "(f) => { location.hash = f; }",
@@ -149,7 +152,7 @@ def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_t
         "document.querySelector('.heading-line').textContent.startsWith('Layer 2 · Head 3 · ') && "
         "!document.querySelector('.reading').textContent.includes('…')"
     )
-    assert abs(measured(page).sum(1)).max() < 0.02
+    assert abs(signed_values(page).sum(1)).max() < 0.02
     show(page, other)
     page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.locator(".segmented button[data-value='compare']").click()
@@ -163,11 +166,11 @@ def test_the_difference_from_the_layer_by_keyboard_link_and_in_comparison(open_t
     assert page.locator(".colour-bar .unit").count() == 0
 
 
-def test_a_refused_overlay_is_said_once_and_not_asked_for_again(open_traces, hand_made_trace, monkeypatch):
-    asked = []
+def test_a_refused_overlay_is_reported_and_not_requested_again(open_traces, hand_made_trace, monkeypatch):
+    views = []
 
     def refuse(scene: Scene, view: View):
-        asked.append(view)
+        views.append(view)
         raise Refusal("The sentence is empty.")
 
     monkeypatch.setitem(OVERLAYS, "refused", Overlay("Refused", "Nothing.", refuse, kinds=(AttentionKind.CROSS,)))
@@ -177,8 +180,8 @@ def test_a_refused_overlay_is_said_once_and_not_asked_for_again(open_traces, han
     for scale in ("sqrt", "log", "linear"):  # each is a redraw
         choose(page, "Scale", scale)
         page.wait_for_timeout(300)
-    assert status(page) == "The sentence is empty." and len(asked) == 1
-    assert page.locator(".atlas-explorer .detail-pane").get_by_text("…").count() == 0, "nothing is waited for"
+    assert status(page) == "The sentence is empty." and len(views) == 1
+    assert page.locator(".atlas-explorer .detail-pane").get_by_text("…").count() == 0, "still waiting"
     page.locator(".thumbnail[data-layer='1'][data-head='1']").click()
     page.wait_for_function("document.querySelector('.heading-line').textContent.startsWith('Layer 2 · Head 2')")
     choose(page, "Measure", "")

@@ -1,4 +1,4 @@
-"""What the page's style sheets do to what its modules draw, each by itself on an empty page."""
+"""Single style sheets applied to what single modules draw, on an empty page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = [{"text": "Hund", "source": True, "special": False, "loss": 9.0, "p": p,
 
 
 def styled(page: Page, *names: str, modules: tuple[str, ...] = (), dark: bool = False) -> Page:
-    """The page with these modules, style sheets and the theme's colours, and nothing else."""
+    """Load these modules and style sheets and the theme's colours into an empty page."""
     load_modules(page, "core/dom.js", *modules)
     page.add_style_tag(content=theme.css_variables())
     for name in ("core/base.css", *names):
@@ -30,19 +30,19 @@ def styled(page: Page, *names: str, modules: tuple[str, ...] = (), dark: bool = 
 
 
 def pixels(part: Locator) -> np.ndarray:
-    """What a part of the page looks like: [row, column, red green blue]."""
+    """Return a screenshot of a part of the page, int [height, width, 3]."""
     return np.asarray(Image.open(io.BytesIO(part.screenshot())).convert("RGB")).astype(int)
 
 
-def test_a_printed_key_has_its_bars(open_page):
+def test_a_printed_worksheet_shows_the_bars_of_its_answers_and_no_controls(open_page):
     page = styled(open_page("about:blank"), "sheet/sheet.css", "sheet/paper.css", modules=("sheet/paper.js",))
     page.evaluate(
         """() => {
       document.body.classList.add('atlas-sheeting');
-      const given = { type: 'bars', labels: ['a', 'b'], values: [0.5, 0.25], unit: 'share' };
+      const picture = { type: 'bars', labels: ['a', 'b'], values: [0.5, 0.25], unit: 'share' };
       const editor = atlas.el('div', { class: 'editor' }, 'editor'), bar = atlas.el('div', { class: 'bar' }, 'buttons');
       document.body.append(atlas.el('section', { class: 'atlas-worksheet own' }, bar, atlas.el('div', { class: 'both' },
-        editor, atlas.el('article', { class: 'paper' }, atlas.drawPicture(given, true)))));
+        editor, atlas.el('article', { class: 'paper' }, atlas.drawPicture(picture, true)))));
     }"""
     )
     page.emulate_media(media="print")
@@ -54,7 +54,7 @@ def test_a_printed_key_has_its_bars(open_page):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_bar_is_seen_in_a_marked_row(open_page, dark):
+def test_a_bar_is_visible_in_a_marked_row(open_page, dark):
     page = styled(open_page("about:blank"), "lab/panel.css", dark=dark)
     page.evaluate(
         """() => document.body.append(atlas.el('div', { class: 'atlas-panel' }, atlas.el('table', {},
@@ -62,11 +62,11 @@ def test_a_bar_is_seen_in_a_marked_row(open_page, dark):
         atlas.el('span', { class: 'bar', style: '--share: 0.5' }, '\u00a0'))))))"""
     )
     row = pixels(page.locator(".bar"))[8]
-    assert np.abs(row[30] - row[110]).max() > 30, "what is filled and what is not"
+    assert np.abs(row[30] - row[110]).max() > 30, "the filled part must differ from the rest"
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_smallest_percentages_have_room_beside_the_bars(open_page, width):
+def test_the_smallest_percentages_fit_beside_their_bars(open_page, width):
     page = styled(open_page("about:blank", width=width), "why/question.css", modules=("why/picture.js",))
     page.evaluate(
         """(words) => document.body.append(atlas.el('div', { class: 'atlas-question' },
@@ -76,4 +76,4 @@ def test_the_smallest_percentages_have_room_beside_the_bars(open_page, width):
     page.add_style_tag(content="body { font-family: var(--atlas-font) }")
     values = page.locator(".bar-row .value")
     assert "0.0003%" in values.all_inner_texts()
-    assert values.evaluate_all("(all) => all.every((one) => one.scrollWidth <= one.clientWidth)")
+    assert values.evaluate_all("(all) => all.every((value) => value.scrollWidth <= value.clientWidth)")

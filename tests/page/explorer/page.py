@@ -1,4 +1,4 @@
-"""The explorer alone on a page, for the tests that drive it in a real browser."""
+"""Fixtures and helpers for browser tests of the explorer: serve it alone, over given traces, and read what it draws."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.words import for_page
 from tests.page.browser import use_modules
 
-NO_MODELS = SimpleNamespace(by_digest=lambda digest: None)  # in the place of Translators: the traces are all there is
+NO_MODELS = SimpleNamespace(by_digest=lambda digest: None)  # stands in for Translators: the traces need no model
 KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}
 DRAWN = """() => {
   const plot = document.querySelector('.atlas-explorer .detail .plot');
@@ -49,8 +49,8 @@ COUNT_DOWNLOADS = """() => {
 }"""
 
 
-def page_of(*traces) -> shell.Page:
-    """The explorer alone over these traces. It shows the first, and a link opens any by its sentence."""
+def explorer_page(*traces) -> shell.Page:
+    """Build a page with only the explorer. It shows the first trace; links open the others by their sentence."""
     with gr.Blocks(analytics_enabled=False) as demo:
         explorer.add_explorer(explorer_payload(None, traces[0], Selection()))
     context = Context(NO_MODELS, Traces(NO_MODELS))
@@ -76,15 +76,17 @@ def wait_for_selection(page: Page, **selection: object) -> None:
     """Wait until this is selected on the whole page."""
     use_modules(page, "store/store.js")
     page.wait_for_function(
-        "wanted => Object.entries(wanted).every(([name, value]) => atlas.store.state.selection[name] === value)",
+        "fields => Object.entries(fields).every(([name, value]) => atlas.store.state.selection[name] === value)",
         arg=selection,
     )
 
 
 @pytest.fixture()
 def serve_traces(serve, monkeypatch):
-    """A server that a page is still connected to waits for it for seconds: what asks for this one before a browser's
-    page ends it after that."""
+    """Return a function that serves an explorer over traces.
+
+    Request this fixture before a browser's page: a server waits for seconds for pages that are still connected.
+    """
     started = []
 
     def start(*traces) -> str:
@@ -93,7 +95,7 @@ def serve_traces(serve, monkeypatch):
             return {"map": explorer_payload(None, trace)}
 
         monkeypatch.setitem(registry.QUESTIONS, "page_translate", registry.Question(translate, "translate"))
-        started.append(page_of(*traces))
+        started.append(explorer_page(*traces))
         return serve(started[-1])
 
     yield start
@@ -113,10 +115,11 @@ def open_traces(serve_traces, open_page):
 
 
 def drawn(page) -> dict:
+    """Return the map that is drawn: `z` [rows, columns] (NaN: hidden), `limits`, `rows`, `columns` and `heading`."""
     page.wait_for_function(PLOTTED)
-    found = page.evaluate(DRAWN)
-    found["z"] = np.array([[np.nan if v is None else v for v in row] for row in found["z"]])
-    return found
+    plot = page.evaluate(DRAWN)
+    plot["z"] = np.array([[np.nan if v is None else v for v in row] for row in plot["z"]])
+    return plot
 
 
 def status(page) -> str:
@@ -124,7 +127,7 @@ def status(page) -> str:
 
 
 def view_options(page) -> None:
-    """Open what is rarely asked for, where it is not open."""
+    """Open the "View options" if they are closed."""
     if page.locator(".atlas-explorer .view-options:not([open])").count():
         page.locator(".atlas-explorer .view-options summary").click()
 
@@ -135,21 +138,20 @@ def choose(page, label: str, value: str) -> None:
 
 
 def download(page: Page, name: str, folder: Path) -> bytes:
-    """What the button of this name gives; the file is left in the folder.
+    """Press the export button of this name, save the file in the folder and return its bytes.
 
-    Chromium drops the eleventh file that a page hands to it within two seconds: a test asks for no more than ten. A
-    busy one sometimes drops another (seen once in some forty runs). It may be asked once more, but only if the page did
-    its part.
+    Chromium drops the eleventh download that a page starts within two seconds, so a test must not start more than ten.
+    On a busy machine it sometimes drops another one: the download is retried once, but only if the page did start it.
     """
     page.evaluate(COUNT_DOWNLOADS)
     for attempt in range(2):
         handed = page.evaluate("window.__handed")
         try:
-            with page.expect_download(timeout=15000) as given:
+            with page.expect_download(timeout=15000) as started:
                 page.locator(".exports button", has_text=name).click()
             break
         except TimeoutError:
             assert attempt == 0 and page.evaluate("window.__handed") == handed + 1, page.inner_text(".status")
-    path = folder / given.value.suggested_filename
-    given.value.save_as(path)
+    path = folder / started.value.suggested_filename
+    started.value.save_as(path)
     return path.read_bytes()

@@ -1,4 +1,4 @@
-"""The page says which weights it draws, and Verify holds that against the trace."""
+"""The page reports the weights that it draws, and the panel Verify compares them with the trace."""
 
 from __future__ import annotations
 
@@ -34,30 +34,31 @@ def test_the_page_encodes_what_it_draws_as_python_encodes_it(open_page, seed):
     assert encoded == ROOT.encode(weights)
 
 
-def test_any_change_of_a_weight_is_seen_and_rounding_is_not():
+def test_a_changed_weight_is_reported_and_rounding_is_not():
     trace = random_trace(6, 5, layers=2, heads=2)
 
-    def said(change: float) -> dict:
+    def report(change: float) -> dict:
         layers = {kind.value: [ROOT.encode(layer) for layer in trace.maps(kind).weights] for kind in trace.kinds}
         weights = trace.cross.weights[1].copy()
         weights[1, 2, 3] = min(1.0, weights[1, 2, 3] + change)
         layers["cross"][1] = ROOT.encode(weights)
         return {"key": trace.identity.key, "layers": layers}
 
-    assert drawn_error(trace, said(0.0))[0] <= PAYLOAD_TOLERANCE and drawn_error(trace, said(0.0))[1] == 6
-    assert drawn_error(trace, said(2e-6))[0] <= PAYLOAD_TOLERANCE, "as another process computes it"
-    assert drawn_error(trace, said(1e-3))[0] > PAYLOAD_TOLERANCE
+    assert drawn_error(trace, report(0.0))[0] <= PAYLOAD_TOLERANCE and drawn_error(trace, report(0.0))[1] == 6
+    assert drawn_error(trace, report(2e-6))[0] <= PAYLOAD_TOLERANCE, "another process may round differently"
+    assert drawn_error(trace, report(1e-3))[0] > PAYLOAD_TOLERANCE
 
 
 @pytest.mark.parametrize("encoded", ["", "=", "=????", 5, [], "H4sIAAAA", "=" + "A" * 10**6])
-def test_weights_that_cannot_be_read_are_refused_in_words(encoded):
+def test_weights_that_cannot_be_decoded_are_refused(encoded):
     trace = random_trace(6, 5, layers=2, heads=2)
     layers = {kind.value: [None, encoded] for kind in trace.kinds}
     with pytest.raises(Refusal, match="has not drawn"):
         drawn_error(trace, {"key": trace.identity.key, "layers": layers})
 
 
-def verified(page):
+def verify(page) -> str:
+    """Open the panel Verify and return the text of its row on the drawn weights, once all checks have ended."""
     page.locator("#tab-verify-button").click()
     page.wait_for_selector("#panel-verify .text.good, #panel-verify .text.bad", timeout=60_000)
     page.wait_for_function("""() => document.querySelector('#panel-verify .atlas-panel').ariaBusy === 'false'
@@ -69,23 +70,23 @@ def verified(page):
 def test_what_the_page_draws_is_verified(tiny_url, open_page):
     page = open_page(tiny_url)
     page.wait_for_selector(".atlas-explorer .thumbnail")
-    row = verified(page)
+    row = verify(page)
     assert re.search(r"\byes\b", row) and "8 of 8 layers" in row, row
     page.locator("#verify-again").click()
     page.wait_for_function("Number(document.querySelector('#panel-verify .atlas-panel').dataset.drawn) > 2")
-    assert re.search(r"\byes\b", verified(page))
+    assert re.search(r"\byes\b", verify(page))
 
 
-def test_a_page_that_draws_other_weights_is_found_out(tiny_url, open_page, monkeypatch):
-    honest = payload.block
+def test_drawing_other_weights_fails_verification(tiny_url, open_page, monkeypatch):
+    block = payload.block
 
     def swapped(trace, kind, first, last, **options):
-        found = honest(trace, kind, first, last, **options)
-        if options.get("exact"):  # of a file, not of the page
-            return found
+        original = block(trace, kind, first, last, **options)
+        if options.get("exact"):  # for a file, not for the page
+            return original
         weights = trace.maps(kind).weights[first:last].copy()
         weights[-1, [0, 1]] = weights[-1, [1, 0]]  # two heads of the last layer change places
-        return {**found, "data": ROOT.encode(weights)}
+        return {**original, "data": ROOT.encode(weights)}
 
     monkeypatch.setattr(payload, "block", swapped)
     page = open_page(tiny_url)
@@ -95,27 +96,27 @@ def test_a_page_that_draws_other_weights_is_found_out(tiny_url, open_page, monke
     page.locator("#source-text textarea, #source-text input").first.fill("Zwei Kinder bauen eine Burg.")
     page.locator("#translate").click()
     page.wait_for_function("before => atlas.explorerMaps.weights().key !== before", arg=before)
-    row = verified(page)
+    row = verify(page)
     assert re.search(r"\bno\b", row) and not re.search(r"\byes\b", row), row
 
 
-def test_a_pinned_word_is_asked_about_by_the_piece_that_was_uncertain(open_page):
+def test_pinning_a_word_selects_its_least_certain_token(open_page):
     page = open_page("about:blank")
     load_modules(page, "explorer/state.js")
     trace = {"tokens": {"predicted": {"log_probability": [-0.1, -0.9, -0.1, -2.0]}}}
     word = {"rows": [{"positions": [0, 1, 2]}, {"positions": [3]}], "columns": [{"positions": [0, 1]}]}
 
-    def pinned(kind: str, given: dict) -> int:
+    def pinned(kind: str, trace: dict) -> int:
         state = {"kind": kind, "query": None, "key": None}
-        where = {"row": 0, "column": None}
-        return page.evaluate("given => atlas.togglePin(...given).query", [state, word, given, where])
+        cell = {"row": 0, "column": None}
+        return page.evaluate("arguments => atlas.togglePin(...arguments).query", [state, word, trace, cell])
 
     assert pinned("cross", trace) == pinned("decoder_self", trace) == 1
     assert pinned("encoder_self", trace) == 0
-    assert pinned("cross", {"tokens": {"predicted": {}}}) == 0, "a file written earlier does not say how sure it was"
+    assert pinned("cross", {"tokens": {"predicted": {}}}) == 0, "files of earlier versions have no probabilities"
 
 
-def test_another_kind_forgets_the_chosen_heads_and_a_layers_mean_is_paged_by_layers(open_page):
+def test_another_kind_clears_selected_heads_and_a_layer_mean_is_paged_by_layer(open_page):
     page = open_page("about:blank")
     load_modules(page, "explorer/state.js")
     state = page.evaluate("atlas.initialState()") | {"kind": "cross", "layer": 1, "head": 6}

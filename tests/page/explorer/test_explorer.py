@@ -1,4 +1,4 @@
-"""The explorer in a real browser: a hand-made trace with hostile tokens, then the trained checkpoint."""
+"""The explorer in a real browser, over a hand-made trace with hostile tokens and over a shipped checkpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.page.explorer.page import KEYS, choose, drawn, status, wait_for_selec
 pytestmark = pytest.mark.browser
 
 
-def test_every_map_on_the_page_is_the_traces(open_traces, hand_made_trace):
+def test_every_map_on_the_page_equals_the_trace(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     for kind in TRANSFORMER_KINDS:
         page.keyboard.press(KEYS[kind])
@@ -25,18 +25,18 @@ def test_every_map_on_the_page_is_the_traces(open_traces, hand_made_trace):
         assert page.locator(".atlas-explorer .thumbnails .thumbnail").count() == maps.num_layers * maps.num_heads
         for layer, head in product(range(maps.num_layers), range(maps.num_heads)):
             page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
-            found = drawn(page)
-            assert np.abs(found["z"] - maps.weights[layer, head]).max() < 5e-4
-            assert found["heading"] == f"Layer {layer + 1} · Head {head + 1}" and found["limits"] == [0, 1]
+            plot = drawn(page)
+            assert np.abs(plot["z"] - maps.weights[layer, head]).max() < 5e-4
+            assert plot["heading"] == f"Layer {layer + 1} · Head {head + 1}" and plot["limits"] == [0, 1]
         both = kind is not AttentionKind.ENCODER_SELF
         tokens = zip(maps.query_tokens, hand_made_trace.target_tokens) if both else zip(maps.query_tokens)
         expected = [
-            " → ".join(labels.shorten(labels.display(one), 12 if both else 18) for one in row) for row in tokens
+            " → ".join(labels.shorten(labels.display(token), 12 if both else 18) for token in row) for row in tokens
         ]
-        assert found["rows"] == expected
+        assert plot["rows"] == expected
         title = "query: the token it reads → writes" if both else "query: source token"
         assert page.inner_text(".axis-label.row-title") == title
-        assert found["columns"] == [labels.shorten(labels.display(token)) for token in maps.key_tokens]
+        assert plot["columns"] == [labels.shorten(labels.display(token)) for token in maps.key_tokens]
         for layer, head in ((0, 0), (1, 3)):
             shades = page.evaluate(
                 """(thumbnail) => { const c = document.querySelector(thumbnail + ' canvas');
@@ -50,7 +50,7 @@ def test_every_map_on_the_page_is_the_traces(open_traces, hand_made_trace):
             assert green.shape == weights.shape and (np.diff(green.ravel()[order].astype(int)) >= -1).all()
 
 
-def test_every_option_draws_pythons_map(open_traces, hand_made_trace):
+def test_every_option_draws_the_same_map_as_python(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
     for combine, words, special, rows in (
@@ -66,9 +66,9 @@ def test_every_option_draws_pythons_map(open_traces, hand_made_trace):
         view = View(
             "cross", 1, 2, combine=combine, words=words == "words", special=special, predicted=rows == "predicted"
         )
-        expected, found = score_map(hand_made_trace, view), drawn(page)
-        assert np.allclose(found["z"], expected.values, atol=5e-4, equal_nan=True)
-        assert found["rows"] == [labels.shorten(label) for label in expected.rows]
+        expected, plot = score_map(hand_made_trace, view), drawn(page)
+        assert np.allclose(plot["z"], expected.values, atol=5e-4, equal_nan=True)
+        assert plot["rows"] == [labels.shorten(label) for label in expected.rows]
         reading = page.inner_text(".atlas-explorer .reading")
         if combine != "single":
             assert expected.unit in reading
@@ -86,16 +86,16 @@ def test_every_option_draws_pythons_map(open_traces, hand_made_trace):
         assert page.locator(".colour-bar span").all_inner_texts() == ticks
     choose(page, "Scale", "linear")
     choose(page, "Range", "own")
-    assert float(page.locator(".colour-bar span").last.inner_text()) == pytest.approx(np.nanmax(found["z"]), abs=6e-3)
+    assert float(page.locator(".colour-bar span").last.inner_text()) == pytest.approx(np.nanmax(plot["z"]), abs=6e-3)
 
 
-def test_pointing_pinning_and_the_status_line(open_traces, hand_made_trace):
+def test_pointing_and_pinning_update_the_status_line(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     cells = page.locator(".atlas-explorer .detail .cells")
     weights = hand_made_trace.cross.weights
 
     def at(row: int, column: int) -> tuple[float, float]:
-        box = cells.bounding_box()  # the page scrolls to what is clicked
+        box = cells.bounding_box()  # a click may have scrolled the page
         return box["x"] + (column + 0.5) * box["width"] / 8, box["y"] + (row + 0.5) * box["height"] / 6
 
     page.mouse.move(*at(2, 3))
@@ -116,7 +116,7 @@ def test_pointing_pinning_and_the_status_line(open_traces, hand_made_trace):
     assert "gets most from" in status(page)
 
 
-def test_the_keyboard_alone(open_traces, hand_made_trace):
+def test_the_explorer_works_by_keyboard(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     press = page.keyboard.press
     press("a")
@@ -153,12 +153,14 @@ def test_the_keyboard_alone(open_traces, hand_made_trace):
     page.wait_for_function("document.querySelector('.atlas-explorer .sr-only').textContent.includes('Strongest')")
 
 
-def test_the_keys_are_listed_from_the_top(open_traces, hand_made_trace):
+def test_the_list_of_keys_opens_scrolled_to_the_top(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     page.set_viewport_size({"width": 390, "height": 500})
     page.locator(".help-button").click()
     assert page.locator("dialog.help").is_visible()
-    assert page.locator("dialog.help").evaluate("(one) => one.scrollTop === 0 && one.scrollHeight > one.clientHeight")
+    assert page.locator("dialog.help").evaluate(
+        "(node) => node.scrollTop === 0 && node.scrollHeight > node.clientHeight"
+    )
 
 
 def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
@@ -173,11 +175,9 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     page.set_viewport_size({"width": 1280, "height": 900})
     page.wait_for_function("document.querySelector('.lines svg').clientWidth > 390")
     paths = "[...document.querySelectorAll('.edges path')].map((p) => p.getAttribute('d').split('M').length - 1)"
-    everything = sum(page.evaluate(paths))
-    token = page.locator(".line-token").nth(2)
-    token.focus()
-    alone = sum(page.evaluate(paths))
-    assert 0 < alone < everything and "writes </b>: attends to" in status(page)
+    all_edges = sum(page.evaluate(paths))
+    page.locator(".line-token").nth(2).focus()
+    assert 0 < sum(page.evaluate(paths)) < all_edges and "writes </b>: attends to" in status(page)
     page.evaluate("document.activeElement.blur()")
     page.locator("#atlas-coverage").evaluate("(n) => { n.value = 100; n.dispatchEvent(new Event('input')); }")
     assert sum(page.evaluate(paths)) == int((hand_made_trace.cross.weights[0, 0] > 1e-20).sum())
@@ -189,10 +189,10 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     press("t")
     rows = page.locator(".sentence-row").first.locator(".piece")
     names = labels.row_names(hand_made_trace, AttentionKind.CROSS)
-    assert rows.evaluate_all("(all) => all.map((one) => one.ariaLabel)") == [f"query {name}" for name in names]
+    assert rows.evaluate_all("(all) => all.map((row) => row.ariaLabel)") == [f"query {name}" for name in names]
     rows.nth(1).focus()
-    shown = page.locator(".sentence-row").last.locator(".piece small").all_inner_texts()
-    for text, value in zip(shown, hand_made_trace.cross.weights[0, 0, 1]):
+    texts = page.locator(".sentence-row").last.locator(".piece small").all_inner_texts()
+    for text, value in zip(texts, hand_made_trace.cross.weights[0, 0, 1]):
         assert text == ("·" if value < 0.005 else f"{value:.2f}") or abs(float(text) - value) < 6e-3
     reds = (
         page.locator(".sentence-row")
@@ -209,7 +209,7 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
 
 
 @pytest.mark.long
-def test_the_trained_model_end_to_end(app_url, open_page, shipped_translators):
+def test_maps_of_a_shipped_model_are_drawn(app_url, open_page, shipped_translators):
     translator = next(iter(shipped_translators.values()))
     trace = translator.translate("Zwei Kinder spielen im Park.")
     page = open_page(app_url)
@@ -249,7 +249,7 @@ def test_several_heads_are_one_mean_in_the_map_and_one_colour_each_in_lines(open
     first.click(modifiers=["Shift"])
     expect(heading).to_have_text("Layer 2 · Head 2")
     page.keyboard.press("Escape")
-    page.keyboard.press("x")  # the keyboard begins a choice with the head that is selected
+    page.keyboard.press("x")  # start selecting several heads from the current one
     page.keyboard.press("Shift+ArrowUp")
     expect(heading).to_have_text("Mean of 2 chosen heads")
 
@@ -267,6 +267,6 @@ def test_the_focus_stays_in_the_view_when_the_view_changes(open_traces, hand_mad
     page.keyboard.press("l")
     page.keyboard.press("Tab")
     token = page.evaluate("document.activeElement.getAttribute('aria-label')")
-    page.keyboard.press("ArrowDown")  # another layer: its lines are drawn anew
+    page.keyboard.press("ArrowDown")  # another layer, whose lines replace these
     page.wait_for_function("() => document.querySelector('.heading-line').textContent.startsWith('Layer 2')")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == token

@@ -1,4 +1,4 @@
-"""Below each word what it became, from the model's own links: a switch of "View options"."""
+"""The option "Glosses": below each word its translation according to the model's word links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.long
-def test_words_have_glosses_that_are_said_to_be_the_models_guess(app_url, open_page, shipped_translators):
+def test_words_have_glosses_marked_as_the_models_guess(app_url, open_page, shipped_translators):
     translator = shipped_translators["de-en"]
     trace = translator.translate("Ich möchte ein Bier, bitte.", "de-en")
     source, target = glosses(trace, translator.survey.directions["de-en"].linked_by)
@@ -30,11 +30,11 @@ def test_words_have_glosses_that_are_said_to_be_the_models_guess(app_url, open_p
     word = lines.first.get_by_role("button", name="Bier, from the model's links: beer", exact=True)
     expect(word).to_have_count(1)
     lines.last.locator("button.word").first.focus()
-    page.keyboard.press("ArrowRight")  # the keyboard walks along the words as before
+    page.keyboard.press("ArrowRight")
     expect(lines.last.locator("button.word").nth(1)).to_be_focused()
     no_violations(page, ".atlas-explorer")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     screenshot(page, "glosses")
-    page.locator(".segmented button[data-value=decoder_self]").click()  # reads one token, writes the next
+    page.locator(".segmented button[data-value=decoder_self]").click()
     expect(lines.last.locator(".gloss")).to_have_text([target[i] for i in range(len(target) - 1)])
     assert "beer" in lines.first.inner_text() and "Bier" in lines.first.inner_text()

@@ -1,4 +1,4 @@
-"""A map of 1,024 x 1,024 tokens in a real browser: what is bright is seen at every zoom, and numbers are exact."""
+"""A map of 1,024 x 1,024 tokens in a real browser: a single bright cell is visible at every zoom."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RANGE = f"{LAYOUT}.xaxis.range"
 
 @pytest.fixture(scope="module")
 def needle():
-    """Of 1,024 source tokens, in which one reads one alone; the second sentence begins at 600."""
+    """Return a trace of 1,024 source tokens, one of which attends to a single key; a second sentence begins at 600."""
     trace = random_trace(1024, 12, layers=1, heads=2)
     weights = np.full((1, 2, 1024, 1024), 1 / 1024, np.float32)
     weights[0, 1, ROW] = 0
@@ -32,39 +32,39 @@ def needle():
 
 
 def bright(page) -> list[tuple[float, float]]:
-    """Where in the picture of the cells, as shares of it, are the brightest pixels, which are yellow."""
+    """Return the positions (x, y) of the brightest, yellow pixels, as shares of the picture's width and height."""
     picture = Image.open(io.BytesIO(page.locator(".large .plot").screenshot())).convert("RGB")
     pixels = np.asarray(picture).astype(int)
     rows, columns = np.nonzero((pixels[..., 0] > 200) & (pixels[..., 1] > 200) & (pixels[..., 2] < 90))
     return list(zip((columns + 0.5) / pixels.shape[1], (rows + 0.5) / pixels.shape[0]))
 
 
-def seen(page) -> tuple[float, float, float, float]:
-    """The cells that the figure shows: from and to, across and down."""
+def visible_range(page) -> tuple[float, float, float, float]:
+    """Return the visible cells of the figure: left, right, top and bottom."""
     (left, right), (bottom, top) = page.evaluate(f"[{LAYOUT}.xaxis.range, {LAYOUT}.yaxis.range]")
     return left + 0.5, right + 0.5, top + 0.5, bottom + 0.5
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("turn", [-500, -170])
-def test_a_needle_is_seen_at_every_zoom_and_its_number_is_exact(open_traces, needle, turn):
+def test_a_needle_is_visible_at_every_zoom_and_its_value_is_exact(open_traces, needle, turn):
     page = open_traces(needle)
     page.locator(".atlas-explorer .segmented button", has_text="Encoder self").click()
     page.wait_for_function(f"{LAYOUT}.yaxis.range[0] > 1000")  # the cross-attention before it has 12 rows
     page.locator(".thumbnail[data-layer='0'][data-head='1']").click()
-    # The heading is there at once; the map of the head before it stays for a moment, until the new one comes.
+    # The heading changes at once, but the map of the previous head stays until the new one arrives.
     page.wait_for_function("document.querySelector('.large')?.ariaLabel.endsWith('Head 2')")
     page.locator(".large").focus()
     width = 1024.0
     while width > 24:
-        left, right, top, bottom = seen(page)
+        left, right, top, bottom = visible_range(page)
         width = right - left
-        page.mouse.move(4, 4)  # else the cell that is pointed at is marked
+        page.mouse.move(4, 4)  # away from the map, which would mark the cell below the pointer
         page.wait_for_timeout(250)
         expected = (COLUMN + 0.5 - left) / width, (ROW + 0.5 - top) / (bottom - top)
-        found = bright(page)
-        assert found, f"nothing is bright where {width:.0f} x {bottom - top:.0f} cells are seen"
-        assert max(np.abs(np.array(found) - expected).max(1)) < 1.5 / width + 0.004
+        pixels = bright(page)
+        assert pixels, f"no bright pixel among {width:.0f} x {bottom - top:.0f} cells"
+        assert max(np.abs(np.array(pixels) - expected).max(1)) < 1.5 / width + 0.004
         box = page.locator(".large .plot").bounding_box()
         at = box["x"] + expected[0] * box["width"], box["y"] + expected[1] * box["height"]
         page.mouse.move(*at)
@@ -73,22 +73,22 @@ def test_a_needle_is_seen_at_every_zoom_and_its_number_is_exact(open_traces, nee
     page.wait_for_function("document.querySelector('.atlas-explorer .status strong')?.textContent === '1.000'")
     assert f"▁wort{ROW - 1}" in status(page) and f"▁wort{COLUMN - 1}" in status(page)
 
-    left, right, *_ = seen(page)
+    left, right, *_ = visible_range(page)
     page.keyboard.press("ArrowRight")
     page.wait_for_function(f"left => {RANGE}[0] + 0.5 > left", arg=left)
-    moved = seen(page)
+    moved = visible_range(page)
     assert moved[1] - moved[0] == pytest.approx(right - left)
     page.mouse.move(box["x"] + 200, box["y"] + 200)
     page.mouse.down()
     page.mouse.move(box["x"] + 100, box["y"] + 150, steps=4)
     page.mouse.up()
     page.wait_for_function(f"left => {RANGE}[0] + 0.5 > left", arg=moved[0])
-    assert seen(page)[2] > moved[2]
+    assert visible_range(page)[2] > moved[2]
     assert page.locator(".large .mark.pinned").count() == 0, "a drag is no click"
     page.keyboard.press("0")
     page.wait_for_function(f"{RANGE}[1] > 1000")
     shapes = page.evaluate(f"{LAYOUT}.shapes.map(({{x0, x1, y0, y1}}) => [x0, x1, y0, y1])")
-    assert [599.5, 599.5, -0.5, 1024] in shapes and len(shapes) == 2, "one sentence ends, on either axis"
+    assert [599.5, 599.5, -0.5, 1024] in shapes and len(shapes) == 2, "the end of a sentence, on either axis"
     choose(page, "Range", "own")
     assert bright(page)
     page.locator(".atlas-explorer .segmented button", has_text="Decoder self").click()

@@ -1,4 +1,4 @@
-"""Links that people have kept open the view that they were made of. The samples were written by an earlier version."""
+"""Links made by earlier versions (tests/samples/links.json) still open their view."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.page.explorer.page import drawn
 pytestmark = pytest.mark.browser
 
 LINKS = json.loads((ROOT / "tests" / "samples" / "links.json").read_text(encoding="utf-8"))
-CHOSEN = """() => Object.fromEntries([...document.querySelectorAll('.atlas-explorer .field')].map(
+OPTIONS = """() => Object.fromEntries([...document.querySelectorAll('.atlas-explorer .field')].map(
   (field) => [field.querySelector('span').textContent, field.querySelector('select').value]))"""
 
 FOLLOW = """(fragment) => new Promise((followed) => {
@@ -25,24 +25,24 @@ FOLLOW = """(fragment) => new Promise((followed) => {
   location.hash = fragment; })"""
 
 
-def test_each_link_says_what_it_said(open_page):
+def test_each_link_is_parsed_to_its_recorded_state(open_page):
     page = open_page("about:blank")
     load_modules(page, "explorer/state.js")
     initial = page.evaluate("atlas.initialState()")
     for link in LINKS:
-        found = page.evaluate("(f) => atlas.parseFragment('#' + f)", link["fragment"])
-        said = link["opens"]["state"]  # of a kind of map that came later it says nothing
-        named = dict(parse_qsl(link["fragment"]))
-        rows = {kind: was for kind, was in said["predicted"].items() if f"{kind}_rows" in named}
-        state = {**initial, **said, "predicted": {**initial["predicted"], **rows}}
-        assert found == {"interventions": "", **link["opens"], "state": state}
+        parsed = page.evaluate("(f) => atlas.parseFragment('#' + f)", link["fragment"])
+        recorded = link["opens"]["state"]  # without kinds of maps that were added later
+        fields = dict(parse_qsl(link["fragment"]))
+        rows = {kind: value for kind, value in recorded["predicted"].items() if f"{kind}_rows" in fields}
+        state = {**initial, **recorded, "predicted": {**initial["predicted"], **rows}}
+        assert parsed == {"interventions": "", **link["opens"], "state": state}
 
 
 def test_each_link_restores_the_view(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     for link in LINKS:
         state = link["opens"]["state"]
-        named = dict(parse_qsl(link["fragment"])).get(f"{state['kind']}_rows")
+        rows_field = dict(parse_qsl(link["fragment"])).get(f"{state['kind']}_rows")
         page.evaluate(FOLLOW, link["fragment"])
         view = View(
             state["kind"],
@@ -52,26 +52,31 @@ def test_each_link_restores_the_view(open_traces, hand_made_trace):
             state["combine"],
             state["words"],
             state["special"],
-            {"read": False, "predicted": True}.get(named, state["kind"] != "decoder_self"),
+            {"read": False, "predicted": True}.get(rows_field, state["kind"] != "decoder_self"),
         )
-        expected, chosen = score_map(hand_made_trace, view), page.evaluate(CHOSEN)
-        assert chosen["Heads"] == state["combine"] and chosen["Special"] == state["special"]
-        assert chosen["Scale"] == state["transform"] and chosen["Colours"] == state["colours"]
-        assert chosen["Range"] == state["range"]
+        expected, options = score_map(hand_made_trace, view), page.evaluate(OPTIONS)
+        fields = {
+            "Heads": "combine",
+            "Special": "special",
+            "Scale": "transform",
+            "Colours": "colours",
+            "Range": "range",
+        }
+        assert {label: options[label] for label in fields} == {label: state[name] for label, name in fields.items()}
         pressed = page.locator(".atlas-explorer .segmented button[aria-pressed=true]").evaluate_all(
             "buttons => buttons.map((button) => button.dataset.value)"
         )
         assert {state["kind"], state["view"]} <= set(pressed)
         if state["view"] == "map":
-            found = drawn(page)
+            plot = drawn(page)
             rows = [labels.shorten(label) for label in expected.rows]
-            if named or state["words"] or state["kind"] == "encoder_self":
-                assert found["rows"] == rows
-            else:  # both of a row's tokens, of which these are one
+            if rows_field or state["words"] or state["kind"] == "encoder_self":
+                assert plot["rows"] == rows
+            else:  # a label names both of a row's tokens: the one it reads and the one it writes
                 at = 0 if state["kind"] == "decoder_self" else 1
-                assert [row.split(" → ")[at] for row in found["rows"]] == [labels.shorten(row, 12) for row in rows]
+                assert [row.split(" → ")[at] for row in plot["rows"]] == [labels.shorten(row, 12) for row in rows]
             if (state["transform"], state["range"]) == ("linear", "fixed"):
-                assert np.allclose(found["z"], expected.values, atol=5e-4, equal_nan=True)
+                assert np.allclose(plot["z"], expected.values, atol=5e-4, equal_nan=True)
             pinned = sum(state[axis] is not None for axis in ("query", "key"))
             assert page.locator(".mark.pinned").count() == (3 if pinned == 2 else pinned)
         elif state["view"] == "lines":

@@ -1,4 +1,4 @@
-"""Explorers in a notebook's cells, and what a browser makes of a saved notebook."""
+"""Explorers in the cells of a saved notebook, opened in a browser without a server."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ def page(chromium: Browser) -> Page:
     page, problems = chromium.new_page(viewport={"width": 1280, "height": 900}), []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: message.type == "error" and problems.append(message.text))
-    page.on("request", lambda asked: asked.url.startswith(("file:", "data:", "blob:")) or problems.append(asked.url))
+    page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or problems.append(r.url))
     yield page
     page.close()
     assert not problems
 
 
 @pytest.mark.long
-def test_a_saved_notebook_opens_without_a_server_and_shares_one_copy(page, tiny_translator, tmp_path, monkeypatch):
+def test_a_saved_notebook_opens_without_a_server_and_shares_one_copy_of_the_scripts(
+    page, tiny_translator, tmp_path, monkeypatch
+):
     traces = [tiny_translator.translate(text) for text in ("Der kleine Hund.", "Ich trinke Tee.")]
     needed = iter((True, False, False))
     monkeypatch.setattr(notebook, "_carries_scripts", lambda: next(needed))
     first, other, both = (
-        shown._repr_html_()
-        for shown in (
+        explorer._repr_html_()
+        for explorer in (
             viz.explore(traces[0], viz.View("encoder_self", 1, 2)),
             viz.explore(traces[1]),
             viz.compare(*traces),
@@ -49,18 +51,18 @@ def test_a_saved_notebook_opens_without_a_server_and_shares_one_copy(page, tiny_
     drawn = [page.locator("iframe").nth(i).content_frame for i in range(3)]
     for inside in drawn:
         inside.locator(".detail .heatmaplayer image").first.wait_for(state="attached")
-    shown = drawn[2].locator(".detail .plot").evaluate("plot => plot.data[0].z")
-    np.testing.assert_allclose(np.array(shown, float), traces[0].encoder_self.weights[1, 2], atol=1e-6)
+    values = drawn[2].locator(".detail .plot").evaluate("plot => plot.data[0].z")
+    np.testing.assert_allclose(np.array(values, float), traces[0].encoder_self.weights[1, 2], atol=1e-6)
     assert drawn[1].locator(".compare-title").all_inner_texts() == [trace.source_text for trace in traces]
     assert all(inside.locator("body").get_attribute("class") == "dark" for inside in drawn), "as dark as the notebook"
-    for inside in drawn:  # nothing of it is cut off, and it does not scroll in itself
+    for inside in drawn:  # the frame is as high as its content
         tall = inside.locator("html").evaluate("node => [node.scrollHeight, innerHeight]")
         assert tall[0] <= tall[1], tall
-    page.keyboard.press("m")  # the notebook's own key: no explorer takes it
+    page.keyboard.press("m")  # a key pressed in the notebook must not reach an explorer
     assert drawn[1].locator(".compare-title").count() == 2
 
 
-def test_an_explorer_whose_scripts_are_gone_says_so(page, hand_made_trace, tmp_path, monkeypatch):
+def test_an_explorer_without_its_scripts_shows_a_message(page, hand_made_trace, tmp_path, monkeypatch):
     monkeypatch.setattr(notebook, "_carries_scripts", lambda: False)
     path = tmp_path / "saved.html"
     path.write_text(f'<meta charset="utf-8">{viz.explore(hand_made_trace)._repr_html_()}', encoding="utf-8")

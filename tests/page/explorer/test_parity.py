@@ -1,7 +1,6 @@
-"""What the page computes (viz/web/explorer/model.js) equals what Python computes (viz/maps/reduce.py and
-viz/figures/attention.py).
+"""The page's maps (viz/web/explorer/model.js) equal those of Python (viz/maps/reduce.py, viz/figures/attention.py).
 
-The scripts run in the tests' browser on an empty page; both sides start from the same payload.
+The scripts run on an empty page; both sides start from the same payload.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from bench.made.synthetic import random_trace
 from tests.conftest import score_map_of
 from tests.page.browser import load_modules
 
-TOLERANCE = 1e-4  # float32 arithmetic on weights that travelled exactly
+TOLERANCE = 1e-4  # of sums in float32 on weights sent with 16 bits
 SOME_HEADS = ((0, 1), (1, 0), (1, 3))
 
 
 @pytest.fixture()
 def script_page(open_page):
-    """An empty page with the explorer's computing scripts."""
+    """Return an empty page with the explorer's scripts that compute maps."""
     page = open_page("about:blank")
     load_modules(page, *(f"explorer/{name}.js" for name in ("trace", "model", "state", "views/scale")))
     return page
@@ -40,13 +39,14 @@ def load(page, trace, **options) -> None:
     page.evaluate("async (data) => { window.trace = await atlas.Trace.from(data); }", data)
 
 
-def views():
+def all_views():
+    """Yield a view for each combination of options."""
     for kind, combine, words, special, predicted in product(
         TRANSFORMER_KINDS, Combine, (False, True), Special, (False, True)
     ):
-        heads = ((), SOME_HEADS) if combine in (Combine.MEAN, Combine.MAX) else ((),)
-        for chosen in heads:
-            yield View(kind, 1, 2, chosen, combine, words, special, predicted)
+        selections = ((), SOME_HEADS) if combine in (Combine.MEAN, Combine.MAX) else ((),)
+        for heads in selections:
+            yield View(kind, 1, 2, heads, combine, words, special, predicted)
 
 
 def as_options(view: View) -> dict:
@@ -71,56 +71,56 @@ MAPS = """(options) => options.map((view) => {
 })"""
 
 
-def assert_same(found: dict, expected) -> None:
-    assert (found["rows"], found["columns"]) == (list(expected.rows), list(expected.columns))
-    assert found["rowPositions"] == [list(p) for p in expected.row_positions]
-    assert found["columnPositions"] == [list(p) for p in expected.column_positions]
-    values = np.array([np.nan if v is None else v for v in found["values"]]).reshape(expected.values.shape)
+def assert_same(drawn: dict, expected) -> None:
+    assert (drawn["rows"], drawn["columns"]) == (list(expected.rows), list(expected.columns))
+    assert drawn["rowPositions"] == [list(p) for p in expected.row_positions]
+    assert drawn["columnPositions"] == [list(p) for p in expected.column_positions]
+    values = np.array([np.nan if v is None else v for v in drawn["values"]]).reshape(expected.values.shape)
     assert np.allclose(values, expected.values, atol=TOLERANCE, equal_nan=True)
-    assert (found["unit"], found["attention"]) == (expected.unit, expected.attention)
-    assert found["hidden"] == (None if expected.hidden is None else pytest.approx(expected.hidden, abs=TOLERANCE))
+    assert (drawn["unit"], drawn["attention"]) == (expected.unit, expected.attention)
+    assert drawn["hidden"] == (None if expected.hidden is None else pytest.approx(expected.hidden, abs=TOLERANCE))
 
 
-def test_every_option_gives_pythons_map(script_page, hand_made_trace):
+def test_every_view_gives_the_same_map_as_python(script_page, hand_made_trace):
     load(script_page, hand_made_trace)
-    chosen = list(views())
-    for view, found in zip(chosen, script_page.evaluate(MAPS, [as_options(view) for view in chosen])):
-        assert_same(found, score_map(hand_made_trace, view))
+    views = list(all_views())
+    for view, drawn in zip(views, script_page.evaluate(MAPS, [as_options(view) for view in views])):
+        assert_same(drawn, score_map(hand_made_trace, view))
 
 
-def test_every_head_arrives_right_to_three_decimals(script_page, hand_made_trace):
+def test_every_head_is_right_to_four_decimals(script_page, hand_made_trace):
     load(script_page, hand_made_trace)
     for kind in TRANSFORMER_KINDS:
         weights = hand_made_trace.maps(kind).weights
         layers, heads = weights.shape[:2]
-        chosen = [View(kind, layer, head) for layer, head in product(range(layers), range(heads))]
-        for view, found in zip(chosen, script_page.evaluate(MAPS, [as_options(view) for view in chosen])):
-            values = np.array(found["values"]).reshape(weights.shape[2:])
+        views = [View(kind, layer, head) for layer, head in product(range(layers), range(heads))]
+        for view, drawn in zip(views, script_page.evaluate(MAPS, [as_options(view) for view in views])):
+            values = np.array(drawn["values"]).reshape(weights.shape[2:])
             assert np.abs(values - weights[view.layer, view.head]).max() < 3.1e-5
 
 
-def test_the_page_reads_what_python_reads(script_page):
+def test_the_page_decodes_every_codec_as_python_does(script_page):
     random = np.random.default_rng(5)
     values = np.concatenate([random.normal(0, 3, 50), [0.0, -7.25, np.nan], np.logspace(-9, -1, 9)]).astype(np.float32)
     for codec in CODECS.values():
-        given_values = np.abs(np.nan_to_num(values)) / 10 if codec in (ROOT, SMALL, HALF) else values
-        data = codec.encode(given_values)
-        found = script_page.evaluate(
+        in_range = np.abs(np.nan_to_num(values)) / 10 if codec in (ROOT, SMALL, HALF) else values
+        data = codec.encode(in_range)
+        decoded = script_page.evaluate(
             """async ([name, data]) => { const { CODECS, unpack } = atlas;
                return Array.from(CODECS[name](await unpack(data)), (v) => (Number.isNaN(v) ? null : v)); }""",
             [codec.name, data],
         )
-        read = np.array([np.nan if v is None else v for v in found], np.float32)
-        assert np.allclose(read, codec.decode(data, values.shape), rtol=1e-6, atol=0, equal_nan=True)
+        decoded = np.array([np.nan if v is None else v for v in decoded], np.float32)
+        assert np.allclose(decoded, codec.decode(data, values.shape), rtol=1e-6, atol=0, equal_nan=True)
 
 
 def test_exact_payloads_are_exact(script_page, hand_made_trace):
     load(script_page, hand_made_trace, exact=True)
-    found = script_page.evaluate("Array.from(trace.head('cross', 2, 3))")
-    assert np.array_equal(np.array(found, np.float32), hand_made_trace.cross.weights[2, 3].ravel())
+    weights = script_page.evaluate("Array.from(trace.head('cross', 2, 3))")
+    assert np.array_equal(np.array(weights, np.float32), hand_made_trace.cross.weights[2, 3].ravel())
 
 
-def test_csv_of_the_page_is_the_same_table(script_page, hand_made_trace):
+def test_csv_of_the_page_equals_pythons(script_page, hand_made_trace):
     load(script_page, hand_made_trace, exact=True)
     for view in (
         View("cross", 1, 2),
@@ -139,7 +139,7 @@ def test_csv_of_the_page_is_the_same_table(script_page, hand_made_trace):
             assert np.array_equal(values, expected.values)
 
 
-def test_csv_of_the_page_has_no_formula(script_page):
+def test_csv_of_the_page_escapes_formulas(script_page):
     labels = ("=1", "+1", "-1", "@a", "\t1", "＝1", "'=1", "'s", "a")
     text = script_page.evaluate(
         """(labels) => { const named = labels.map((label) => ({ label }));
@@ -150,32 +150,32 @@ def test_csv_of_the_page_has_no_formula(script_page):
     assert table.from_csv(text)[:2] == (labels, labels)
 
 
-def test_lines_choose_the_same_edges(script_page, hand_made_trace):
+def test_the_strongest_edges_are_the_same(script_page, hand_made_trace):
     load(script_page, hand_made_trace, exact=True)
     for coverage, kind in product((0.05, 0.5, 0.9, 1.0), TRANSFORMER_KINDS):
         view = View(kind, 1, 3)
-        found = script_page.evaluate(
+        edges = script_page.evaluate(
             """([view, coverage]) => { const m = atlas;
                return m.strongestEdges(m.scoreMap(trace, view), coverage).map((e) => [e.row, e.column, e.value]); }""",
             [as_options(view), coverage],
         )
         expected = strongest_edges(score_map(hand_made_trace, view), coverage)
-        assert [(r, c) for r, c, _ in found] == [(r, c) for r, c, _ in expected]
+        assert [(r, c) for r, c, _ in edges] == [(r, c) for r, c, _ in expected]
 
 
 def test_colours_and_legends_agree(script_page):
     weights = [0.0, 1e-9, 1e-5, 1e-4, 0.003, 0.05, 0.37, 0.9, 1.0]
     for transform, maximum in product(Transform, (1.0, 0.37)):
         scale = ColourScale(transform=transform, maximum=maximum)
-        found = script_page.evaluate(
+        scaled = script_page.evaluate(
             """([transform, maximum, weights]) => { const m = atlas;
                return [weights.map(m.createPlacer(transform, maximum)), m.scaleTicks(transform, maximum)]; }""",
             [transform.value, maximum, weights],
         )
-        assert np.allclose(found[0], scale.apply(np.array(weights)), atol=1e-9)
+        assert np.allclose(scaled[0], scale.apply(np.array(weights)), atol=1e-9)
         places, texts = scale.ticks()
-        assert np.allclose(found[1]["places"], places, atol=1e-9)
-        assert [float(t.removeprefix("≤ ")) for t in found[1]["texts"]] == [float(t.removeprefix("≤ ")) for t in texts]
+        assert np.allclose(scaled[1]["places"], places, atol=1e-9)
+        assert [float(t.removeprefix("≤ ")) for t in scaled[1]["texts"]] == [float(t.removeprefix("≤ ")) for t in texts]
 
 
 def test_a_signed_scale_has_zero_in_its_middle(script_page):
@@ -183,8 +183,8 @@ def test_a_signed_scale_has_zero_in_its_middle(script_page):
     for transform, maximum in product(Transform, (1.0, 3.0)):
         place, (places, texts) = script_page.evaluate(
             """([transform, maximum, values]) => { const m = atlas;
-               const found = m.scaleTicks(transform, maximum, true);
-               return [values.map(m.createPlacer(transform, maximum, true)), [found.places, found.texts]]; }""",
+               const ticks = m.scaleTicks(transform, maximum, true);
+               return [values.map(m.createPlacer(transform, maximum, true)), [ticks.places, ticks.texts]]; }""",
             [transform.value, maximum, values],
         )
         above = ColourScale(transform=transform, maximum=maximum).apply(np.abs(values))
@@ -205,24 +205,26 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
         kind is not AttentionKind.CROSS for kind in TRANSFORMER_KINDS
     ]
     assert script_page.evaluate("trace.thumbnail('encoder_self', 2, 7, 40)") is None
-    script_page.evaluate("(one) => trace.addThumbnails(one)", payload.thumbnails(trace, AttentionKind.ENCODER_SELF))
+    script_page.evaluate(
+        "(thumbnails) => trace.addThumbnails(thumbnails)", payload.thumbnails(trace, AttentionKind.ENCODER_SELF)
+    )
     pooled = script_page.evaluate(
         "(() => { const t = trace.thumbnail('encoder_self', 2, 7, 40);"
         " return [t.rows, t.columns, Array.from(t.values)]; })()"
     )
     expected = reduce.pool(trace.encoder_self.weights[2, 7], 40)
-    found = np.array(pooled[2]).reshape(pooled[:2])
-    assert np.abs(found**0.25 - expected**0.25).max() < 0.51 / 255
+    values = np.array(pooled[2]).reshape(pooled[:2])
+    assert np.abs(values**0.25 - expected**0.25).max() < 0.51 / 255
     for kind, layer in missing:
         block = payload.block(trace, AttentionKind(kind), layer, layer + 1)
         script_page.evaluate("(block) => trace.add(block)", block)
     assert script_page.evaluate("(view) => atlas.missingLayers(trace, view)", view) == []
     assert_same(script_page.evaluate(MAPS, [view])[0], score_map(trace, View("cross", 1, 2, combine="rollout")))
-    own = script_page.evaluate("Array.from(trace.thumbnail('cross', 0, 3, 32).values)")
-    assert np.allclose(np.array(own), reduce.pool(trace.cross.weights[0, 3], 32).ravel(), atol=1e-4)
+    thumbnail = script_page.evaluate("Array.from(trace.thumbnail('cross', 0, 3, 32).values)")
+    assert np.allclose(np.array(thumbnail), reduce.pool(trace.cross.weights[0, 3], 32).ravel(), atol=1e-4)
 
 
-def test_links_bring_back_the_state_and_survive_nonsense(script_page):
+def test_links_restore_the_state_and_ignore_invalid_fields(script_page):
     state = {
         "kind": "decoder_self",
         "layer": 2,
@@ -249,9 +251,9 @@ def test_links_bring_back_the_state_and_survive_nonsense(script_page):
         "([s, t]) => atlas.toFragment(s, { text: t, direction: 'de-en', checkpoint: 'b' })",
         [state, text],
     )
-    found = script_page.evaluate("(f) => atlas.parseFragment('#' + f)", fragment)
+    parsed = script_page.evaluate("(f) => atlas.parseFragment('#' + f)", fragment)
     plain = {"text": text, "direction": "de-en", "checkpoint": "b", "interventions": ""}
-    assert found == {**plain, "state": state}
+    assert parsed == {**plain, "state": state}
     read = "(f) => atlas.parseFragment(f)"
     assert script_page.evaluate(read, "#top") is None and script_page.evaluate(read, "") is None
     initial = script_page.evaluate("atlas.initialState()")

@@ -1,4 +1,4 @@
-"""What the explorer lets one take away, compare and reach: exports, links, history, long inputs, touch, axe-core."""
+"""The explorer's exports, links, history, long inputs, touch and accessibility, in a real browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.long
-def test_every_view_is_saved_as_a_picture(open_traces, hand_made_trace, tmp_path):
+def test_every_view_is_exported_as_png_and_svg(open_traces, hand_made_trace, tmp_path):
     page = open_traces(hand_made_trace)
     for key in "mltc":
         page.keyboard.press(key)
@@ -31,7 +31,7 @@ def test_every_view_is_saved_as_a_picture(open_traces, hand_made_trace, tmp_path
         assert b"<svg" in download(page, "SVG", tmp_path)[:200]
 
 
-def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path):
+def test_exports_contain_the_exact_weights(open_traces, hand_made_trace, tmp_path):
     page = open_traces(hand_made_trace)
 
     def downloaded(name: str) -> bytes:
@@ -47,7 +47,7 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path)
     page.keyboard.press("w")
     downloaded("HTML")
     file = next(tmp_path.glob("*.html"))
-    alone = page.context.new_page()  # the same context: its problems fail the test, too
+    alone = page.context.new_page()
     problems = []
     alone.on("pageerror", lambda e: problems.append(str(e)))
     alone.on("console", lambda m: m.type == "error" and problems.append(m.text))
@@ -55,7 +55,9 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path)
     alone.goto(file.as_uri())
     alone.wait_for_selector(".detail .heatmaplayer image")
     fields = {label: alone.locator(f".field:has(> span:text-is('{label}')) select") for label in ("Colours", "Tokens")}
-    assert (fields["Colours"].input_value(), fields["Tokens"].input_value()) == ("greys", "words"), "as it was seen"
+    assert (fields["Colours"].input_value(), fields["Tokens"].input_value()) == ("greys", "words"), (
+        "the file keeps the view"
+    )
     alone.keyboard.press("w")
     for kind, layer, head in ((AttentionKind.CROSS, 2, 3), (AttentionKind.ENCODER_SELF, 1, 0)):
         alone.keyboard.press(KEYS[kind])
@@ -69,7 +71,7 @@ def test_exports_carry_the_exact_numbers(open_traces, hand_made_trace, tmp_path)
 def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
     other = random_trace(9, 7, layers=3, heads=4)
     page = open_traces(hand_made_trace, other)
-    # Headless Chromium stops painting while its own clipboard is asked: catch what would be written there.
+    # Headless Chromium stops painting while its clipboard is in use: catch the text instead.
     page.evaluate("""() => Object.defineProperty(navigator, 'clipboard', {
       value: { writeText: async (text) => { window.__copied = text; } } })""")
     page.locator(".thumbnail[data-layer='2'][data-head='1']").click()
@@ -87,20 +89,20 @@ def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
     show(page, other)
     page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.evaluate("(f) => { location.hash = f; }", address.fragment)
-    fresh = open_traces(other, hand_made_trace, fragment=f"#{address.fragment}")  # and in a page that opens with it
+    fresh = open_traces(other, hand_made_trace, fragment=f"#{address.fragment}")  # a new page, opened by the link
     for opened in (page, fresh):
         opened.wait_for_function(
             "([heading, rows]) => document.querySelector('.heading-line').textContent === heading && "
             "document.querySelectorAll('.axis-label.row').length === rows",
             arg=[expected["heading"], len(expected["rows"])],
         )
-        found = drawn(opened)
-        assert np.allclose(found["z"], expected["z"]) and found["rows"] == expected["rows"]
+        plot = drawn(opened)
+        assert np.allclose(plot["z"], expected["z"]) and plot["rows"] == expected["rows"]
         assert opened.locator(".colour-bar span").first.inner_text() == "≤ 0.0001"
 
 
 @pytest.mark.long
-def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
+def test_sentences_are_compared_and_the_history_is_bounded(open_traces, hand_made_trace):
     traces = [hand_made_trace, *(random_trace(6 + i, 5 + i, layers=3, heads=4, seed=i) for i in range(7))]
     page = open_traces(*traces)
     page.keyboard.press("c")
@@ -119,13 +121,13 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
     assert page.locator(".compare-row").count() == 6 and page.locator(".compare-row .thumbnail").count() == 24
     assert page.locator(".compare-row .heading").all_inner_texts() == ["H1", "H2", "H3", "H4"] * 6
     boxes = page.locator(".compare-row .thumbnail").evaluate_all(
-        "(all) => all.map((one) => one.getBoundingClientRect())"
+        "(all) => all.map((thumbnail) => thumbnail.getBoundingClientRect())"
     )
     assert all(right["left"] - left["right"] >= 3 for left, right in pairwise(boxes[:4]))
     canvas = page.locator(".compare-row canvas").first
-    assert canvas.evaluate("(one) => getComputedStyle(one).imageRendering") == "pixelated"
-    edge = canvas.locator("..").evaluate("(one) => getComputedStyle(one).outlineColor")
-    assert edge not in ("rgba(0, 0, 0, 0)", "rgb(255, 255, 255)"), "where cells are white, too"
+    assert canvas.evaluate("(node) => getComputedStyle(node).imageRendering") == "pixelated"
+    edge = canvas.locator("..").evaluate("(node) => getComputedStyle(node).outlineColor")
+    assert edge not in ("rgba(0, 0, 0, 0)", "rgb(255, 255, 255)"), "the frame must be visible around white cells"
     view_options(page)
     page.locator(".field.history select").select_option(index=5)
     page.keyboard.press("m")
@@ -133,7 +135,7 @@ def test_two_sentences_and_a_bounded_history(open_traces, hand_made_trace):
 
 
 @pytest.mark.long
-def test_long_inputs_load_their_layers_when_asked(open_traces):
+def test_long_inputs_load_their_layers_on_demand(open_traces):
     trace = random_trace(128, 128, layers=3)
     other = random_trace(90, 110, layers=3, seed=1)
     page = open_traces(trace, other)
@@ -151,7 +153,7 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
     expected = score_map(trace, View("cross", 2, 5, combine="rollout")).values
     assert np.abs(drawn(page)["z"] - expected).max() < 5e-4
     assert page.locator(".axis-label.row").count() <= 40
-    page.keyboard.press(KEYS[AttentionKind.ENCODER_SELF])  # whose thumbnails come after those that it opened with
+    page.keyboard.press(KEYS[AttentionKind.ENCODER_SELF])  # its thumbnails are loaded later
     painted = """(within) => [...document.querySelectorAll(`${within} .thumbnail canvas`)].every((canvas) => {
       const { width, height } = canvas, data = canvas.getContext('2d').getImageData(0, 0, width, height).data;
       return width >= 40 && data.every((value, i) => i % 4 < 3 || value === 255);
@@ -167,22 +169,22 @@ def test_long_inputs_load_their_layers_when_asked(open_traces):
 
 
 @pytest.mark.parametrize("dark", [pytest.param(False, marks=pytest.mark.long), True])
-def test_no_accessibility_violation(open_traces, hand_made_trace, dark):
+def test_every_view_is_accessible(open_traces, hand_made_trace, dark):
     other = random_trace(7, 6, layers=3, heads=4)
     page = open_traces(hand_made_trace, other, dark=dark)
     show(page, other)
     page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
-    page.evaluate("document.activeElement.blur()")  # a key pressed on a button outside is not the explorer's
-    for key, shown in (("m", ".detail .cells"), ("l", ".line-token"), ("t", ".piece"), ("c", ".compare-plot .plot")):
+    page.evaluate("document.activeElement.blur()")  # the explorer ignores keys pressed on other parts' buttons
+    for key, part in (("m", ".detail .cells"), ("l", ".line-token"), ("t", ".piece"), ("c", ".compare-plot .plot")):
         page.keyboard.press(key)
-        page.locator(f".atlas-explorer {shown}").first.wait_for()
+        page.locator(f".atlas-explorer {part}").first.wait_for()
         no_violations(page, ".atlas-explorer")
     page.keyboard.press("?")
     page.locator("dialog.help").wait_for()
     no_violations(page, "dialog.help")
 
 
-def test_a_phone_works_by_touch(open_traces, hand_made_trace):
+def test_the_explorer_works_by_touch_on_a_phone(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace, width=390, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator(".thumbnail[data-layer='1'][data-head='2']").tap()
@@ -208,25 +210,25 @@ def test_a_turned_label_begins_above_the_middle_of_its_column(open_traces, hand_
     assert len(off) > 3 and max(map(abs, off)) < 1, off
 
 
-def test_pictures_are_copied_by_buttons_of_different_names(open_traces, hand_made_trace):
+def test_copy_buttons_have_different_names(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     names = {page.locator(".copy-picture").nth(i).get_attribute("aria-label") for i in range(3)}
     assert names == {f"Copy as image: {name}" for name in ("What each word read", "All heads", "Selected head")}
 
 
-def test_a_short_line_runs_along_a_long_one_that_is_scrolled(open_traces):
-    """In the middle of it, a short sentence would lie out of sight."""
+def test_a_short_sentence_is_spread_along_a_long_one_that_scrolls(open_traces):
+    """Centred below a long sentence, the short one would be out of sight."""
     page = open_traces(random_trace(4, 40, layers=3, heads=4), width=390)
     ends = page.locator(".sentence-lines .words").evaluate_all(
         "all => all.map(({ firstChild, lastChild, parentElement }) => [firstChild.offsetLeft,"
         " parentElement.offsetWidth - lastChild.offsetLeft - lastChild.offsetWidth])"
     )
-    assert page.locator(".sentence-lines .sheet").evaluate("one => one.offsetWidth > one.parentElement.clientWidth")
+    assert page.locator(".sentence-lines .sheet").evaluate("node => node.offsetWidth > node.parentElement.clientWidth")
     assert np.allclose(ends, 0, atol=1), ends
 
 
 def test_every_word_of_a_long_sentence_can_be_scrolled_to(open_traces):
-    """In the middle of a line that is too narrow, the first words would lie before its beginning."""
+    """Centred in a line that is too narrow, the first words would begin left of the scrollable area."""
     page = open_traces(random_trace(24, 22, layers=3, heads=4), width=390)
     lines = page.locator(".sentence-lines .words").evaluate_all(
         "all => all.map((line) => [line.firstChild.offsetLeft, line.parentElement.offsetWidth"

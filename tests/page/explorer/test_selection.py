@@ -1,4 +1,4 @@
-"""The selected head while another translation is on its way, and when another part of the page selects one."""
+"""The selected head: while another translation arrives, after quick changes, and when set by another part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.page.explorer.page import select, show, wait_for_selection
 pytestmark = pytest.mark.browser
 
 
-def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace) -> None:
+def test_a_selected_head_stays_when_another_sentence_arrives(open_traces, hand_made_trace) -> None:
     other = random_trace(9, 7, layers=3, heads=4)
     page = open_traces(hand_made_trace, other)
     use_modules(page, "store/store.js")
@@ -27,7 +27,7 @@ def test_a_head_chosen_while_a_sentence_comes_stays(open_traces, hand_made_trace
     wait_for_selection(page, kind="cross", layer=1, head=2)
 
 
-def test_the_page_knows_the_last_of_heads_chosen_in_quick_succession(open_traces, hand_made_trace) -> None:
+def test_of_heads_selected_in_quick_succession_the_last_one_counts(open_traces, hand_made_trace) -> None:
     page = open_traces(hand_made_trace)
     for head in (1, 2, 3):
         page.locator(f".thumbnail[data-layer='1'][data-head='{head}']").click()

@@ -8,11 +8,12 @@ from tests.page.browser import load_modules
 
 pytestmark = pytest.mark.browser
 
-# One question at a time: steps -> the events asked.
+# Run steps on the module that requests parts of maps, and return the requests that it made.
 ASKING = """(steps) => {
   let now = 0;
   performance.now = () => now;
-  const asked = [], ask = (event, { wanted, thumbnails }) => asked.push([event, wanted ?? null, thumbnails ?? null]);
+  const requests = [];
+  const ask = (event, { wanted, thumbnails }) => requests.push([event, wanted ?? null, thumbnails ?? null]);
   const trace = (lacking) => ({ key: "k", lazy: true, kinds: { cross: {}, own: {} }, lacks: (kind) => lacking.has(kind),
     weights: { cross: [1, null, null], own: [null] } });
   const lacking = new Set(["own"]), shown = trace(lacking), other = trace(new Set(["cross"]));
@@ -25,49 +26,49 @@ ASKING = """(steps) => {
     tiles: () => maps.tiles({}, []), layers: () => maps.mapOf(shown, { ...state, kind: "own" }),
     seconds: (count) => (now += 1000 * count),
   };
-  for (const [what, given] of steps) acts[what](given);
-  return asked;
+  for (const [act, argument] of steps) acts[act](argument);
+  return requests;
 }"""
 
 
 @pytest.fixture()
 def script_page(open_page):
-    """An empty page with the script that decides what is asked for."""
+    """Return an empty page with the script that requests parts of maps."""
     page = open_page("about:blank")
     load_modules(page, "explorer/maps.js", "explorer/state.js")
     return page
 
 
-def test_one_thing_is_asked_for_at_a_time_and_what_is_needed_goes_before_what_may_be(script_page):
-    def asked(steps: str) -> list:
+def test_one_part_is_requested_at_a_time_and_needed_parts_go_before_prefetched_ones(script_page):
+    def requests(steps: str) -> list:
         return script_page.evaluate(ASKING, [[*step.split(" "), None][:2] for step in steps.split(", ")])
 
     small, other, layer = ["layers", [], ["own"]], ["layers", [], ["cross"]], ["layers", [["cross", 1]], []]
-    assert asked("ahead, ahead, tiles, layers") == [small]
-    assert asked("ahead, answered, came own, ahead, answered, ahead") == [small, layer, layer]
-    assert asked("wait, ahead, answered, ahead") == [other, small], "the other translation is asked about once"
-    assert asked("wait, none, ahead") == [small]
-    assert asked("tiles, layers, answered, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
-    assert asked("tiles, seconds 14, tiles, ahead, seconds 2, ahead") == [["tiles", [], None]]
-    assert asked("tiles, seconds 16, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
+    assert requests("ahead, ahead, tiles, layers") == [small]
+    assert requests("ahead, answered, came own, ahead, answered, ahead") == [small, layer, layer]
+    assert requests("wait, ahead, answered, ahead") == [other, small], "the other translation is requested once"
+    assert requests("wait, none, ahead") == [small]
+    assert requests("tiles, layers, answered, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
+    assert requests("tiles, seconds 14, tiles, ahead, seconds 2, ahead") == [["tiles", [], None]]
+    assert requests("tiles, seconds 16, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
 
 
-def test_the_exact_number_of_a_translation_left_behind_is_kept_with_it_and_awaited_no_longer(chromium) -> None:
+def test_an_exact_value_that_arrives_late_is_stored_with_its_translation(chromium) -> None:
     page = chromium.new_page()
     load_modules(page, "explorer/maps.js")
-    asked, kept = page.evaluate("""() => {
-      const exact = new Map(), head = ["cross", 0, 0], asked = [];
-      const one = { key: "one", pyramid: () => ({ exact }) }, map = { pyramid: { exact }, head };
-      const scene = { trace: one, traces: [one], map };
-      const ask = (event, { key }) => asked.push(`${event} of ${key}`);
+    requests, values = page.evaluate("""() => {
+      const exact = new Map(), head = ["cross", 0, 0], requests = [];
+      const trace = { key: "one", pyramid: () => ({ exact }) }, map = { pyramid: { exact }, head };
+      const scene = { trace, traces: [trace], map };
+      const ask = (event, { key }) => requests.push(`${event} of ${key}`);
       const maps = atlas.createMaps({ scene, ask, isPointed: () => true });
       maps.exact(map, 3, 4);
       scene.traces.push((scene.trace = { key: "two" }));
       maps.tiles({ head }, []); // waits for that answer
       maps.takeExact("one", { head, row: 3, column: 4, value: 0.25 });
       maps.tiles({ head }, []);
-      maps.takeExact("three", { head, row: 3, column: 4, value: 0.5 }); // remembered no more
-      return [asked, [...exact]];
+      maps.takeExact("three", { head, row: 3, column: 4, value: 0.5 }); // a translation that the page has dropped
+      return [requests, [...exact]];
     }""")
     page.close()
-    assert asked == ["cell of one", "tiles of two"] and kept == [["3.4", 0.25]]
+    assert requests == ["cell of one", "tiles of two"] and values == [["3.4", 0.25]]

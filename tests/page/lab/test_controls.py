@@ -1,4 +1,4 @@
-"""The controls of a panel: set by hand, by the keyboard, by a link and by the answers of the server."""
+"""The controls of a panel, set by pointer, keyboard, links and the server's answers."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def values(page: Page) -> dict:
     return page.evaluate("controls.values()")
 
 
-def test_controls_have_names_and_say_what_they_are_moved_to(controls) -> None:
-    assert values(controls) == {"layer": 3, "side": "encoder", "kind": ""}, "the text is the server's to say"
+def test_controls_have_names_and_report_their_values(controls) -> None:
+    assert values(controls) == {"layer": 3, "side": "encoder", "kind": ""}, "the server fills in the text"
     slider, number = (controls.get_by_role(role, name="Layer") for role in ("slider", "spinbutton"))
     slider.press("ArrowRight")
     expect(number).to_have_value("4")
-    for given, taken in (("99", 12), ("-1", 0), ("7", 7), ("", 3)):
-        number.fill(given)
+    for text, value in (("99", 12), ("-1", 0), ("7", 7), ("", 3)):
+        number.fill(text)
         number.press("Tab")
-        assert values(controls)["layer"] == taken == int(slider.input_value())
+        assert values(controls)["layer"] == value == int(slider.input_value())
     controls.get_by_role("radiogroup", name="Side").get_by_label("writes").check()
     controls.get_by_role("combobox", name="Kind").select_option(label="Cross")
     controls.get_by_role("textbox", name="Word").fill("Boot")
@@ -58,7 +58,7 @@ def test_controls_have_names_and_say_what_they_are_moved_to(controls) -> None:
     assert controls.evaluate("events").pop() == "pressed" == controls.evaluate("events.at(-2)")
 
 
-def test_a_link_sets_what_it_names_within_bounds_and_asks_for_nothing(controls) -> None:
+def test_a_link_sets_controls_within_their_bounds_without_a_request(controls) -> None:
     assert not controls.evaluate("controls.set({ panel: 'x', text: 'y' })")
     assert controls.evaluate("controls.set({ layer: '5', side: 'decoder', kind: 'cross', word: '<b>Boot' })")
     assert values(controls) == {"layer": 5, "side": "decoder", "kind": "cross", "word": "<b>Boot"}
@@ -67,7 +67,7 @@ def test_a_link_sets_what_it_names_within_bounds_and_asks_for_nothing(controls) 
     assert controls.evaluate("events") == []
 
 
-def test_an_answer_brings_the_ends_of_sliders_and_the_text_of_another_sentence(controls) -> None:
+def test_an_answer_sets_the_ends_of_sliders_and_the_text_for_a_new_sentence(controls) -> None:
     word = controls.get_by_role("textbox", name="Word")
     controls.evaluate("controls.update({ controls: { layer: 3, word: 'Hund' }, ends: { layer: 2 } })")
     expect(word).to_have_value("Hund")
@@ -75,7 +75,7 @@ def test_an_answer_brings_the_ends_of_sliders_and_the_text_of_another_sentence(c
     expect(controls.get_by_role("slider")).to_have_attribute("max", "2")
     word.fill("Boot")
     controls.evaluate("controls.update({ controls: { word: 'Hund' }, ends: { layer: 5 } })")
-    expect(word).to_have_value("Boot")  # a person's
+    expect(word).to_have_value("Boot")  # typed by the visitor
     controls.evaluate("address => atlas.store.set({ address })", {**SENTENCE, "target_ids": [1, 2]})
     assert values(controls)["word"] == "Boot", "another translation of the same sentence"
     controls.evaluate("address => atlas.store.set({ address })", {**SENTENCE, "text": "Eine Katze."})
@@ -86,7 +86,7 @@ def test_an_answer_brings_the_ends_of_sliders_and_the_text_of_another_sentence(c
     expect(controls.locator("form")).to_be_hidden()
 
 
-def test_a_link_sets_the_controls_of_its_panel_and_they_stand_in_the_address(app_url, open_page) -> None:
+def test_a_link_sets_the_controls_of_its_panel(app_url, open_page) -> None:
     page = start(open_page, f"{app_url}#tab=inside&panel=feed-forward&side=decoder&layer=3")
     panel = page.locator("#panel-feed-forward .atlas-panel")
     expect(panel).to_contain_text("ayer 3")
@@ -102,7 +102,7 @@ def test_a_link_sets_the_controls_of_its_panel_and_they_stand_in_the_address(app
     no_violations(page, "#tab-inside")
 
 
-def test_a_panel_s_text_follows_the_sentence_and_its_link_survives_one(app_url, open_page) -> None:
+def test_a_panels_text_comes_from_its_link_and_then_follows_the_sentence(app_url, open_page) -> None:
     link = "text=Guten+Tag.&direction=de-en&tab=inside&panel=steer&towards=Ich+lese.&away=Ich+esse.&strength=100"
     page = start(open_page, f"{app_url}#{link}")
     expect(page.locator(".atlas-translation .source")).to_have_text("Guten Tag.")
@@ -114,7 +114,7 @@ def test_a_panel_s_text_follows_the_sentence_and_its_link_survives_one(app_url, 
     expect(towards).not_to_have_value("Ich lese.")
 
 
-def test_a_panel_opens_its_translation_in_all_tabs(app_url, open_page) -> None:
+def test_a_panel_shows_its_translation_in_all_tabs(app_url, open_page) -> None:
     page = start(open_page, app_url)
     panel = open_panel(page, "Inside", "Steering")
     steered = panel.locator(".card p").nth(1).inner_text()

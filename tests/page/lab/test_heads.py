@@ -1,4 +1,4 @@
-"""The tab "Heads" in a real browser: what every head does, the card of one, links by words, a survey taken here."""
+"""The tab "Heads" in a real browser: the survey of all heads, a head's card, word links, and taking a survey."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PARTS = (surveys.PAGE_LINKED + surveys.PAGE_SENTENCES) // surveys.PAGE_WINDOW + 
 HEADS = 96  # of the shipped models: 4 + 4 layers, 3 kinds of attention, 8 heads
 
 
-def saved(page: Page, name: str) -> str:
-    with page.expect_download() as given:
+def download(page: Page, name: str) -> str:
+    """Press a button that saves a file, and return the file's text."""
+    with page.expect_download() as started:
         page.get_by_role("button", name=name).press("Enter")
-    with open(given.value.path(), encoding="utf-8") as file:
-        return file.read()
+    return started.value.path().read_text(encoding="utf-8")
 
 
 @pytest.mark.long
@@ -32,7 +32,7 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     view = panel.get_by_label("show as")
     expect(panel.locator(".head-cell")).to_have_count(HEADS // 3)
     screenshot(page, "heads-grid-390-dark")
-    panel.locator(".survey-controls select").nth(1).select_option("cross")  # it has no "previous token"
+    panel.locator(".survey-controls select").nth(1).select_option("cross")  # for which "previous token" is not defined
     expect(panel.locator(".head-cell", has_text=re.compile(r"\d\.\d\d"))).to_have_count(HEADS // 3)
     view.select_option("scatter")
     expect(panel.locator("circle")).not_to_have_count(0)
@@ -45,8 +45,10 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     column.press("Enter")
     scores = [float(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()]
     assert scores == sorted(scores, reverse=True)
-    options = panel.get_by_label("heads named").locator("option").evaluate_all("(all) => all.map((one) => one.value)")
-    for option in options[2:]:  # the first name that some heads have, and some have not
+    options = (
+        panel.get_by_label("heads named").locator("option").evaluate_all("(all) => all.map((option) => option.value)")
+    )
+    for option in options[2:]:  # select the first name that some heads have and others do not
         panel.get_by_label("heads named").select_option(option)
         if 0 < (named := rows.count()) < HEADS:
             break
@@ -55,7 +57,7 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     expect(panel.get_by_role("columnheader", name="random rows")).to_be_visible()
     slider = panel.get_by_role("slider")
     slider.focus()
-    slider.press("Home")  # above 0 whoever differs from chance
+    slider.press("Home")  # threshold 0: all heads that differ from chance
     expect(rows.nth(named)).to_be_attached()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     no_violations(page, "#panel-heads-survey")
@@ -75,7 +77,7 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
 
 
 @pytest.mark.long
-def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> None:
+def test_word_links_are_edited_saved_and_used_to_score_every_head(app_url, open_page) -> None:
     page = start(open_page, app_url)
     panel = open_panel(page, "Heads", "Word links")
     sides = [panel.get_by_role("group", name=name) for name in ("source", "target")]
@@ -84,24 +86,24 @@ def test_links_are_corrected_kept_and_score_every_head(app_url, open_page) -> No
     expect(lines).to_have_count(words)
     panel.get_by_role("button", name="Clear links").press("Enter")
     expect(lines).to_have_count(0)
-    for said in ("linked", "possibly linked"):
+    for state in ("linked", "possibly linked"):
         for side in sides:
             side.get_by_role("button").first.press("Enter")
-        expect(panel.get_by_role("status")).to_have_text(re.compile(f": {said}$"))
+        expect(panel.get_by_role("status")).to_have_text(re.compile(f": {state}$"))
     for side in sides:
         side.get_by_role("button").nth(1).press("Enter")
-    gold = parse_links(saved(page, "Save as hand-made links (talp)"), first=1)
+    gold = parse_links(download(page, "Save as hand-made links (talp)"), first=1)
     assert (gold.sure, gold.possible) == ({(1, 1)}, {(0, 0), (1, 1)})
-    assert parse_links(saved(page, "Save the links (Pharaoh)")).sure == {(1, 1)}
+    assert parse_links(download(page, "Save the links (Pharaoh)")).sure == {(1, 1)}
     panel.get_by_role("button", name="Score every head by these links").press("Enter")
     expect(panel.locator(".slot tbody tr")).to_have_count(10)
     expect(panel.locator(".slot .heatmap")).to_have_count(2)
     no_violations(page, "#panel-heads-links")
     screenshot(page, "heads-links-1280")
     source = page.get_by_role("combobox", name="Links from").locator("visible=true")
-    for name, told in (("its layer's contributions", "(ALTI)"), ("the selected head, by length", "Length of weight")):
+    for name, note in (("its layer's contributions", "(ALTI)"), ("the selected head, by length", "Length of weight")):
         source.select_option(label=name)
-        expect(panel.locator(".text.note").first).to_contain_text(told)
+        expect(panel.locator(".text.note").first).to_contain_text(note)
     page.get_by_label("the token it writes").locator("visible=true").check()
     expect(panel.locator(".text.note").first).to_contain_text("the token it writes")
     open_panel(page, "Heads", "Search by example")

@@ -1,4 +1,4 @@
-"""A small matrix of the lab by itself, on an empty page: what pointer and arrow keys read is what Python sent."""
+"""Small matrices of the panels on an empty page: pointer and arrow keys read the values that Python sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def page(open_page):
     return page
 
 
-def test_the_names_of_a_grids_rows_are_whole_and_its_columns_one_below_the_other(page) -> None:
+def test_row_names_of_a_grid_are_whole_and_its_columns_aligned(page) -> None:
     cells = [{"value": 0.5, "text": "+0.50", "name": "of a head"}] * 2
     grid = {
         "name": "grid",
@@ -38,10 +38,12 @@ def test_the_names_of_a_grids_rows_are_whole_and_its_columns_one_below_the_other
         atlas.drawGrid(grid, () => {}).root))""",
         grid,
     )
-    labels = page.locator(".heading.row").evaluate_all("(all) => all.map((one) => one.scrollWidth <= one.clientWidth)")
+    labels = page.locator(".heading.row").evaluate_all(
+        "(all) => all.map((node) => node.scrollWidth <= node.clientWidth)"
+    )
     assert labels == [True, True]
     lefts = page.locator(".cell:first-of-type, .heading.row + .cell").evaluate_all(
-        "(all) => all.map((one) => one.getBoundingClientRect().left)"
+        "(all) => all.map((cell) => cell.getBoundingClientRect().left)"
     )
     assert len(lefts) == 2 and lefts[0] == lefts[1]
 
@@ -52,7 +54,7 @@ def test_arrow_keys_and_the_pointer_read_every_number(page) -> None:
     canvas, reading = page.locator("canvas"), page.locator("output")
     expect(reading).to_have_text("a note")
     canvas.focus()
-    read = {
+    readings = {
         (0, 0): "<b>, x: 0.5",
         (0, 1): "<b>, y: −1.25",
         (0, 2): "<b>, z: masked",
@@ -60,14 +62,14 @@ def test_arrow_keys_and_the_pointer_read_every_number(page) -> None:
         (1, 1): "b, y: 0",
         (1, 0): "b, x: 3·10⁻⁷",
     }
-    for key, words in zip(("Right", "Right", "Right", "Down", "Left", "Left"), read.values()):
-        page.keyboard.press(f"Arrow{key}")  # the first one enters at the first cell
+    for key, words in zip(("Right", "Right", "Right", "Down", "Left", "Left"), readings.values()):
+        page.keyboard.press(f"Arrow{key}")  # the first key press selects the first cell
         expect(reading).to_have_text(words)
     page.keyboard.press("ArrowLeft")
-    expect(reading).to_have_text(read[1, 0])  # the edge
+    expect(reading).to_have_text(readings[1, 0])  # the edge
     canvas.blur()
     expect(reading).to_have_text("a note")
     box = canvas.bounding_box()
-    for (row, column), words in read.items():
+    for (row, column), words in readings.items():
         page.mouse.move(box["x"] + box["width"] * (column + 0.5) / 3, box["y"] + box["height"] * (row + 0.5) / 2)
         expect(reading).to_have_text(words)

@@ -1,4 +1,4 @@
-"""A walk through every panel of the lab in a real browser, with the trained checkpoint."""
+"""Open every panel in a real browser, with a shipped checkpoint, and compare some of them with the model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLACES = {
     for tab in registry.TABS
     for place, panels in tab.places()
     for panel in panels
-}  # (tab, panel) -> what one clicks on, the first time
+}  # (tab, panel) -> the tabs to click, as (title, strip)
 # Panels of the tab Inside: one for each kind of place, and all the others. Links name them, so these names stay.
 OF_INSIDE = (
     "map space kernels residual",
@@ -49,7 +49,7 @@ TURN = """(dark) => new Promise((done) => {
 
 
 def open_panel(page: Page, tab: str, panel: str):
-    """The panel's element, once its content is there."""
+    """Open a panel, wait for its content and return its element."""
     open_tab(page, tab)
     if tab == "Why" and not page.locator("#why-tabs").is_visible():
         page.locator("#why-fold > summary").click()
@@ -66,9 +66,9 @@ def start(open_page, url: str, **options) -> Page:
     return page
 
 
-# In one go: a panel that comes in parts may replace its table between two questions.
-LOOKS = "(panel) => Array.from(panel.querySelectorAll('td, th'), (one) => getComputedStyle(one).display)"
-# The panels of a tab that are walked through: its first and its last one in a plain run.
+# Read in one call, because a panel that arrives in parts may replace its table between two calls.
+DISPLAYS = "(panel) => Array.from(panel.querySelectorAll('td, th'), (cell) => getComputedStyle(cell).display)"
+# Which panels of a tab are opened.
 WALKED = {"ends": lambda panels: [panels[0], panels[-1]], "between": lambda panels: panels[1:-1], "all": list}
 
 
@@ -82,19 +82,19 @@ WALKED = {"ends": lambda panels: [panels[0], panels[-1]], "between": lambda pane
     ],
 )
 def test_every_panel_works_before_any_interaction(app_url, open_page, width, dark, walked) -> None:
-    """axe-core looks at each panel in a dark page where it is narrow and in a light one where it is wide, and at the
-    first panel of each tab in both."""
+    """axe-core checks each panel on a narrow dark page and on a wide light one, and the first panel of each tab in both
+    colours."""
     page, explained = start(open_page, app_url, width=width, dark=dark), set()
     for tab, panels in TABS.items():
         for name in WALKED[walked](panels):
             panel = open_panel(page, tab, name)
-            look = page.locator("[role=tabpanel] .atlas-prose:visible")
-            expect(look.get_by_role("heading", level=2)).to_have_count(1)
-            terms = look.locator(".term").all()
+            heading = page.locator("[role=tabpanel] .atlas-prose:visible")
+            expect(heading.get_by_role("heading", level=2)).to_have_count(1)
+            terms = heading.locator(".term").all()
             assert all(len(term.get_attribute("aria-description")) > 20 for term in terms)
             explained |= {term.inner_text() for term in terms}
-            assert len(look.inner_text()) > 60
-            assert look.locator("a").get_attribute("href") == PAPERS[tab, name]
+            assert len(heading.inner_text()) > 60
+            assert heading.locator("a").get_attribute("href") == PAPERS[tab, name]
             assert panel.locator(".failed").count() == 0
             words = panel.inner_text()
             for token in panel.locator(".token", has_text=re.compile("null|undefined")).all_inner_texts():
@@ -106,8 +106,8 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
             for figure in panel.locator(".figure").all():
                 expect(figure.locator(".main-svg").first).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the page"
-            looks = panel.evaluate(LOOKS)
-            assert set(looks) <= {"table-cell"}, f"{name}: {set(looks)}"
+            displays = set(panel.evaluate(DISPLAYS))
+            assert displays <= {"table-cell"}, f"{name}: {displays}"
             # The surroundings of a panel are the same in all of a tab: check them once.
             first = name == panels[0]
             part = None if first else panel.locator("xpath=ancestor::*[@role='tabpanel'][1]")
@@ -117,11 +117,11 @@ def test_every_panel_works_before_any_interaction(app_url, open_page, width, dar
                 screenshot(page, f"lab-{name.replace(' ', '-').lower()}-{'dark' if now_dark else 'light'}-{width}")
             page.evaluate(TURN, dark)
     no_violations(page, hidden=True)
-    assert walked != "all" or {"query", "key", "value"} <= explained, "a line on each where a text first uses it"
+    assert walked != "all" or {"query", "key", "value"} <= explained, "terms are explained where a text first uses them"
 
 
 def test_figures_are_written_in_the_page_s_colour(app_url, open_page) -> None:
-    """And in dark again where the page turns dark: one grey for both had a contrast of 3.8 on white."""
+    """The colour changes when the page turns dark: one grey for both has a contrast of only 3.8 on white."""
     page = start(open_page, app_url)
     text = open_panel(page, "Positions", "Table").locator(".figure .xtick text").first
     for dark, colour in ((False, "rgb(86, 97, 116)"), (True, "rgb(163, 173, 189)")):
@@ -130,7 +130,7 @@ def test_figures_are_written_in_the_page_s_colour(app_url, open_page) -> None:
     page.evaluate(TURN, False)
 
 
-def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped_translators) -> None:
+def test_panels_show_the_models_values(app_url, open_page, shipped_translators) -> None:
     page = start(open_page, app_url)
     translator = next(iter(shipped_translators.values()))
     trace = translator.translate(page.locator("#source-text textarea, #source-text input").first.input_value())
@@ -158,7 +158,7 @@ def test_what_the_panels_show_is_what_the_model_says(app_url, open_page, shipped
 
     panel = open_panel(page, "Verify", "Verify")
     expect(panel.locator(".text.good")).to_contain_text("checks passed")
-    # The panel was seen when its tab was opened, and asks again now that it is seen again.
+    # The panel was shown before, and checks again when it is shown again.
     expect(panel.locator(".verdict.no, .verdict.waiting")).to_have_count(0)
 
 
@@ -179,7 +179,7 @@ def test_a_box_of_the_map_opens_its_panel(app_url, open_page) -> None:
 
 
 @pytest.mark.parametrize("names", [OF_INSIDE[0], pytest.param(OF_INSIDE[1], marks=pytest.mark.long)])
-def test_every_panel_is_opened_by_the_link_that_it_ever_had_and_set_by_its_fields(app_url, open_page, names) -> None:
+def test_links_open_every_panel_of_the_tab_inside(app_url, open_page, names) -> None:
     page = start(open_page, f"{app_url}#tab=inside&panel=add-norm&side=decoder&sublayer=2")
     expect(page.locator("#panel-add-norm .formula").first).to_contain_text("decoder layer 2, f = cross-attention")
     places = page.locator("#inside-tabs > .strip [role=tab]:visible").all_inner_texts()

@@ -1,4 +1,4 @@
-"""Formulas as MathML, read off an empty page."""
+"""Plain-text formulas are turned into MathML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.page.browser import load_modules
 
 pytestmark = pytest.mark.browser
 
-# A formula, and its MathML without the namespace: what is multiplied is above a fraction's line, one thing below it.
+# Formula -> MathML without the namespace. A product before "/" is the numerator; the denominator is one factor.
 FORMULAS = {
     "q·kᵀ / √32": "<mfrac><mrow><mi>q</mi><mo>·</mo><msup><mi>k</mi><mi>T</mi></msup></mrow>"
     "<msqrt><mn>32</mn></msqrt></mfrac>",
@@ -25,13 +25,13 @@ FORMULAS = {
 }
 
 
-def test_formulas_are_set_as_one_reads_them_and_never_fail(chromium) -> None:
+def test_formulas_become_mathml_and_malformed_ones_do_not_fail(chromium) -> None:
     page = chromium.new_page()
     load_modules(page, "lab/math.js")
     for text, expected in FORMULAS.items():
         markup = page.evaluate("(text) => atlas.math(text).innerHTML", text)
         assert markup == expected, text
-    for odd in ("", "/", "√", "((", "x_", "^", "a / )", "]", "<b>", "x / / y"):  # something, whatever comes
+    for odd in ("", "/", "√", "((", "x_", "^", "a / )", "]", "<b>", "x / / y"):  # malformed formulas do not fail
         assert page.evaluate("(text) => String(atlas.math(text).textContent ?? '')", odd) is not None
     assert page.evaluate("atlas.math('for each sentence and head')") == "for each sentence and head"
     page.close()

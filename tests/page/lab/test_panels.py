@@ -1,4 +1,4 @@
-"""A panel that a test registers, at work in a real browser."""
+"""Panels registered by a test work in a real browser: controls, needs, streams, and Gradio's queue on ZeroGPU."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LACKING = Panel(
 )
 STREAMING = Panel("streaming", say("Streaming"), LOOK, SECTION, compute_in_parts)
 SLOW = Panel("slow", say("Slow"), LOOK, SECTION, compute_slowly, controls=(Slider("Number", 0, 9, 1),), stops=True)
-# The panels' answers are late, by when all their parts have come.
+# Delay the page's view of panel answers until all of their parts have arrived.
 LATE = """(() => {
   const fetch = window.fetch;
   window.fetch = async (...request) => {
@@ -98,20 +98,20 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     expect(lacking).to_have_attribute("title", "Look at this.")
     lacking.press("Enter")
     expect(page.locator("#panel-lacking .atlas-panel")).to_contain_text("Look at this.")
-    expect(page.locator("[role=tabpanel]:visible input:visible")).to_have_count(0)  # there is nothing to set
+    expect(page.locator("[role=tabpanel]:visible input:visible")).to_have_count(0)  # no controls
 
 
-def test_a_control_ends_a_stream_that_is_under_way_and_begins_another(url, open_page) -> None:
+def test_moving_a_control_replaces_a_running_stream(url, open_page) -> None:
     page = open_page(f"{url}#tab=verify&panel=slow&set1=3")
     panel = page.locator("#panel-slow .atlas-panel")
     expect(panel).to_contain_text("number 3: part 2")
     page.get_by_role("slider", name="Number").press("ArrowRight")
-    expect(panel).to_contain_text("number 4: part 2", timeout=15_000)  # the first takes 20 s and more
+    expect(panel).to_contain_text("number 4: part 2", timeout=15_000)  # the first stream alone would take 20 s
     panel.get_by_role("button", name="Stop").click()
     expect(panel).to_have_attribute("aria-busy", "false")
 
 
-def test_a_page_on_zero_gpu_asks_through_gradios_queue(serve, tiny_translator, open_page) -> None:
+def test_a_page_on_zero_gpu_uses_gradios_queue(serve, tiny_translator, open_page) -> None:
     page = open_page(serve(shell.build(Translators([tiny_translator]), lend=lambda function: function)))
     page.wait_for_selector("#translation-text")
     urls = []
@@ -123,7 +123,7 @@ def test_a_page_on_zero_gpu_asks_through_gradios_queue(serve, tiny_translator, o
 
 
 @pytest.mark.long
-def test_what_comes_in_parts_is_there_whole_when_all_parts_come_at_once(url, open_page, tiny_translator) -> None:
+def test_a_stream_whose_parts_arrive_at_once_is_shown_whole(url, open_page, tiny_translator) -> None:
     page = open_page(url)
     page.wait_for_selector("#translation-text")
     page.locator("#tab-verify-button").click()

@@ -1,4 +1,4 @@
-"""Strips of tabs in the lab: the keyboard, what is mounted when, and panels that the present model cannot answer."""
+"""Strips of tabs: the keyboard, lazy mounting, and panels that cannot answer for the current model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.page.lab.test_lab import start
 
 pytestmark = pytest.mark.browser
 
-# Three tabs of an empty page, each of which notes when it is filled.
+# Three tabs on an empty page; `filled` records when each is filled.
 STRIP = """() => {
   window.filled = [];
   const tabs = ["one", "two", "three"].map((name) => ({
@@ -37,7 +37,7 @@ def tab(page: Page, name: str):
     return page.get_by_role("tab", name=name, exact=True)
 
 
-def test_arrow_keys_home_and_end_go_through_a_strip_and_enter_opens(strip) -> None:
+def test_keys_move_the_focus_along_a_strip_and_enter_opens_a_tab(strip) -> None:
     strip.evaluate("window.strip.open('one')")
     tab(strip, "one").focus()
     for key, name in (("ArrowRight", "two"), ("ArrowRight", "three"), ("ArrowRight", "one"), ("ArrowLeft", "three")):
@@ -46,16 +46,16 @@ def test_arrow_keys_home_and_end_go_through_a_strip_and_enter_opens(strip) -> No
     for key, name in (("Home", "one"), ("End", "three")):
         strip.keyboard.press(key)
         expect(tab(strip, name)).to_be_focused()
-    assert strip.evaluate("filled") == ["one"], "the focus opens nothing: a panel may take seconds"
+    assert strip.evaluate("filled") == ["one"], "moving the focus must not open a panel, which may take seconds"
     strip.keyboard.press("Enter")
     expect(strip.get_by_role("tabpanel")).to_have_text("about three")
-    strip.keyboard.press("Control+Home")  # the browser's own
+    strip.keyboard.press("Control+Home")  # a key of the browser
     expect(tab(strip, "three")).to_be_focused()
 
 
-def test_a_strip_is_one_stop_of_the_tabulator_and_names_its_panels(strip) -> None:
+def test_a_strip_is_a_single_tab_stop_and_fills_each_panel_once(strip) -> None:
     strip.evaluate("window.strip.open('two')")
-    assert strip.get_by_role("tab").evaluate_all("(all) => all.map((one) => one.tabIndex)") == [-1, 0, -1]
+    assert strip.get_by_role("tab").evaluate_all("(all) => all.map((tab) => tab.tabIndex)") == [-1, 0, -1]
     expect(strip.get_by_role("tabpanel", name="two")).to_have_text("about two")
     for name in ("one", "two", "one"):
         tab(strip, name).click()
@@ -64,7 +64,7 @@ def test_a_strip_is_one_stop_of_the_tabulator_and_names_its_panels(strip) -> Non
     assert strip.evaluate("filled") == ["two", "one"], "each once"
 
 
-def test_without_a_choice_the_first_tab_that_shows_something_is_open(strip) -> None:
+def test_the_first_available_tab_is_open_by_default(strip) -> None:
     strip.evaluate("strip.open(strip.disable((name) => (name === 'one' ? 'Not here.' : '')))")
     expect(strip.get_by_role("tabpanel")).to_have_text("about two")
     expect(tab(strip, "one")).to_have_attribute("aria-disabled", "true")
@@ -72,28 +72,26 @@ def test_without_a_choice_the_first_tab_that_shows_something_is_open(strip) -> N
     strip.evaluate("strip.disable((name) => (name === 'two' ? 'Not here.' : ''))")  # another model
     expect(strip.get_by_role("tabpanel")).to_have_text("about one")
     assert tab(strip, "one").get_attribute("aria-disabled") is None
-    tab(strip, "two").press("Enter")  # says why
+    tab(strip, "two").press("Enter")
     strip.evaluate("strip.disable((name) => (name === 'two' ? 'Not there.' : ''))")
     expect(strip.get_by_role("tabpanel")).to_have_text("about two")
     expect(tab(strip, "two")).to_have_attribute("title", "Not there.")
 
 
 def test_a_panel_is_mounted_when_it_is_first_opened(app_url, open_page) -> None:
-    page, asked = start(open_page, app_url), []
-    page.on("request", lambda request: "ask/page_panel" in request.url and asked.append(request.post_data_json))
+    page, requests = start(open_page, app_url), []
+    page.on("request", lambda request: "ask/page_panel" in request.url and requests.append(request.post_data_json))
     open_tab(page, "Inside")
     expect(page.locator("#panel-map .atlas-panel")).to_have_attribute("aria-busy", "false")
     assert page.locator("#tab-inside .atlas-panel").count() == 1
     open_tab(page, "Layer", "#inside-tabs")
     expect(page.locator("#panel-heads .atlas-panel")).to_have_attribute("aria-busy", "false")
-    assert [question["fields"]["panel"] for question in asked] == ["map", "heads"]
+    assert [request["fields"]["panel"] for request in requests] == ["map", "heads"]
     expect(page.locator("#inside-layer-tabs > .strip [role=tab]")).to_have_count(4)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_panels_that_cannot_answer_for_the_model_are_marked_and_say_why(
-    serve, tiny_translator, open_page, width, dark
-) -> None:
+def test_unavailable_panels_are_marked_and_say_why(serve, tiny_translator, open_page, width, dark) -> None:
     trace = tiny_translator.translate(tiny_translator.examples["de-en"][0].text)
     lacking = {entry["name"]: str(entry["why"]) for entry in registry.lacking(trace, tiny_translator)}
     page = start(open_page, serve(shell.build(Translators([tiny_translator]))), width=width, dark=dark)
@@ -101,7 +99,7 @@ def test_panels_that_cannot_answer_for_the_model_are_marked_and_say_why(
     marked = page.locator("#positions-tabs > .strip [role=tab][aria-disabled=true]")
     names = [panel.name for panel in registry.PANELS["positions"] if panel.name in lacking]
     expect(marked).to_have_count(len(names) or 1)
-    assert marked.evaluate_all("(all) => all.map((one) => one.dataset.tabId)") == names
+    assert marked.evaluate_all("(all) => all.map((tab) => tab.dataset.tabId)") == names
     expect(marked.first).to_have_attribute("title", lacking[names[0]])
     marked.first.press("Enter")
     panel = page.locator(f"#panel-{names[0]} .atlas-panel")

@@ -1,4 +1,4 @@
-"""The line under a translation and the panels beside it in a real browser, of a model all of whose signals speak."""
+"""Doubts about a translation in a real browser: the line in the header and its panels, of a model with all signals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def url(serve, tiny_checkpoint, tmp_path_factory) -> str:
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
-def test_the_line_leads_by_the_keyboard_to_where_one_sees_it_and_is_closed(url, open_page, width, dark) -> None:
+def test_the_line_of_doubts_links_to_its_panels_and_can_be_closed(url, open_page, width, dark) -> None:
     page = start(open_page, url, width=width, dark=dark)
     line = page.locator(".doubts")
     expect(line).to_contain_text("(right in 75%)")
@@ -53,16 +53,16 @@ def test_the_line_leads_by_the_keyboard_to_where_one_sees_it_and_is_closed(url, 
     expect(line).to_have_count(0)
 
 
-def test_doubts_come_after_the_map_and_are_about_the_translation_that_stands_there(url, open_page, monkeypatch) -> None:
-    """Those of the first sentence are held back until the second one's are there."""
-    known, asked, let_go = questions.warnings_about, threading.Event(), threading.Event()
+def test_doubts_arrive_after_the_map_and_belong_to_the_shown_translation(url, open_page, monkeypatch) -> None:
+    """The first sentence's doubts are delayed until the second sentence's are shown."""
+    warnings_about, requested, released = questions.warnings_about, threading.Event(), threading.Event()
     first, second = SENTENCES[2], SENTENCES[4]
 
     def late(trace: TranslationTrace, made_by: Translator) -> list[dict]:
         if trace.source_text == first:
-            asked.set()
-            assert let_go.wait(30), "it was never let go"
-        return [{**one, "text": trace.source_text} for one in known(trace, made_by)[:1]]
+            requested.set()
+            assert released.wait(30), "it was never released"
+        return [{**warning, "text": trace.source_text} for warning in warnings_about(trace, made_by)[:1]]
 
     page = start(open_page, url)
     page.wait_for_selector(".atlas-explorer .thumbnail")
@@ -74,10 +74,10 @@ def test_doubts_come_after_the_map_and_are_about_the_translation_that_stands_the
         expect(page.locator(".atlas-translation .source")).to_have_text(text)
         expect(page.locator(".field.history select option:checked")).to_contain_text(text[:20])
         if text == first:
-            assert asked.wait(30), "nobody asked"
+            assert requested.wait(30), "no request"
             expect(line).to_have_count(0)
     expect(line).to_contain_text(second)
-    let_go.set()
+    released.set()
     page.wait_for_timeout(300)
     expect(line).to_have_count(1)
     expect(line).to_contain_text(second)
@@ -85,7 +85,7 @@ def test_doubts_come_after_the_map_and_are_about_the_translation_that_stands_the
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
-def test_the_panels_have_something_to_show_and_are_usable(url, open_page, width, dark) -> None:
+def test_the_panels_on_doubts_work_by_keyboard_and_are_accessible(url, open_page, width, dark) -> None:
     page = start(open_page, url, width=width, dark=dark)
     for tab, title, words in (
         ("Verify", "Trust", "labelled by people"),

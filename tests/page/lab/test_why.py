@@ -1,4 +1,4 @@
-"""The tab "Why" in a real browser: a pin on every tab, a contrast, a cell's test, the keyboard, a link."""
+"""The tab "Why" in a real browser: pinned tokens, contrasts, the test of a cell, the keyboard and links."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ PRESSED = (
 
 
 IDLE = (
-    "() => [...document.querySelectorAll('.atlas-panel, .atlas-question')].every((one) => !one.offsetParent || "
-    "one.ariaBusy === 'false') && ![...document.querySelectorAll('.matrix .waiting')].some((one) => one.offsetParent)"
+    "() => [...document.querySelectorAll('.atlas-panel, .atlas-question')].every((node) => !node.offsetParent || "
+    "node.ariaBusy === 'false') && "
+    "![...document.querySelectorAll('.matrix .waiting')].some((node) => node.offsetParent)"
 )
 
-# The column of the first word that the headline names: whether nothing lies above it, and whether the table shows that
-# it goes on.
+# Whether a column of a word in the headline is uncovered, and whether the table is marked as scrollable.
 NAMED = """() => {
-  const named = [...document.querySelectorAll('.atlas-question .headline em')].map((one) => one.textContent);
+  const named = [...document.querySelectorAll('.atlas-question .headline em')].map((word) => word.textContent);
   const table = document.querySelector('#panel-why-tokens .matrix .scroll');
   const words = [...table.querySelectorAll('.word')];
-  const columns = words.filter((one) => named.includes(one.textContent));  // a comma may stand on either side
+  const columns = words.filter((word) => named.includes(word.textContent));
   table.scrollIntoView({ block: 'center' });
   const inSight = (column) => {
     const { left, right, top, bottom } = column.getBoundingClientRect();
@@ -43,7 +43,7 @@ NAMED = """() => {
 
 
 def wait_for_answer(page: Page, step: int, against: int) -> None:
-    """Wait until this token is pinned against this chip, and answered."""
+    """Wait until the question about this step, against this alternative, is answered."""
     page.wait_for_function(
         f"([step, against]) => {{ const pressed = {PRESSED}; return pressed[0] === step && "
         f"pressed[1] === against && document.querySelector('{QUESTION}').ariaBusy === 'false'; }}",
@@ -69,7 +69,7 @@ def trace(shipped_translators):
 
 
 @pytest.mark.long
-def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shipped_translators) -> None:
+def test_a_token_is_pinned_compared_tested_and_linked(why, trace, shipped_translators) -> None:
     page = why(permissions=["clipboard-read", "clipboard-write"])
     page.locator(".atlas-translation button.chip").nth(2).click()
     page.locator(".atlas-translation").get_by_role("button", name=re.compile("Why “.+”?")).click()
@@ -79,7 +79,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     expect(page.locator(f"{QUESTION} .headline")).to_contain_text("as likely as")
     expect(page.locator(".atlas-translation button.chip.pinned")).to_have_count(1)
 
-    page.locator(WRITTEN).locator("button").nth(2).focus()  # one stop for the tabulator, arrows within
+    page.locator(WRITTEN).locator("button").nth(2).focus()  # all chips are one tab stop
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     wait_for_answer(page, 3, 0)
@@ -90,7 +90,7 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
     field.fill(trace.target_tokens[3].removeprefix("▁"))
     field.press("Enter")
     expect(page.locator(f"{QUESTION} .failed")).to_contain_text("is what was written")
-    wait_for_answer(page, 3, 2)  # what was asked before stands
+    wait_for_answer(page, 3, 2)  # the previous question stays
     field.fill("kettle")
     field.press("Enter")
     page.wait_for_function(f"{PRESSED}[1] === 5 && {PRESSED}.length === 2")
@@ -128,16 +128,16 @@ def test_a_token_is_pinned_everywhere_compared_tested_and_linked(why, trace, shi
 
 
 @pytest.mark.long
-def test_the_narrow_page_asks_of_itself(why, trace, shipped_translators) -> None:
+def test_a_narrow_page_opens_with_a_question(why, trace, shipped_translators) -> None:
     page = why("tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
-    of_itself = PageQuestion.of(trace, None).question(next(iter(shipped_translators.values())), trace)
-    wait_for_answer(page, of_itself.step, list_contrasts(trace, of_itself.step).index(of_itself.contrast_id))
+    question = PageQuestion.of(trace, None).question(next(iter(shipped_translators.values())), trace)
+    wait_for_answer(page, question.step, list_contrasts(trace, question.step).index(question.contrast_id))
     page.wait_for_selector("#panel-why-tokens tr[data-key='integrated_gradients'] button")
     page.get_by_role("button", name="nichts", exact=True).click()
     page.wait_for_function(f"{PRESSED}[1] === 5")
     expect(page.locator(f"{QUESTION} .metric").first).to_contain_text("nicht log p")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.wait_for_function(IDLE)
-    assert page.evaluate(NAMED) == [True, True], "the word that the headline names is in sight, and that there are more"
+    assert page.evaluate(NAMED) == [True, True], "a word of the headline is in sight, and the table can be scrolled"
     no_violations(page)
     screenshot(page, "why-390-dark")
