@@ -1,7 +1,7 @@
-"""Build and try a wheel and an archive of the sources: `make release`. Nothing is uploaded.
+"""Build a wheel and a source archive into dist/ and try them: `make release`. It uploads nothing.
 
-Both are built into dist/ and checked by twine. Each is installed into an environment
-of its own, with what the package index has for it, where the command and README.md's Python run far from the checkout.
+twine checks both files. Each is then installed with its dependencies into a new environment, in which the command and
+the Python code of README.md run outside the checkout.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from attention_atlas.model.program import program
@@ -22,25 +23,33 @@ TEXT = "Ich möchte ein Bier, bitte."
 
 
 def run(command: list[object], **options: object) -> str:
-    """Return what the command printed. ValueError, with what it said, if it fails."""
+    """Return the standard output of a command. ValueError, with its last output, if it fails."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
     if done.returncode:
         raise ValueError(f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     return done.stdout
 
 
-def build(folder: Path) -> list[Path]:
-    """Write the wheel and the archive into an emptied folder, and check what a package index would refuse."""
+def copy_sources(folder: Path, is_included: Callable[[str], bool]) -> None:
+    """Copy the files of the checkout that git does not ignore, and whose path is included, into a folder."""
+    for name in run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT).split("\0"):
+        if (ROOT / name).is_file() and is_included(name):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+
+
+def build(folder: Path, sources: Path = ROOT) -> list[Path]:
+    """Write the archive and the wheel into an emptied folder. ValueError if a package index would refuse them."""
     shutil.rmtree(folder, ignore_errors=True)
     for kind in ("sdist", "wheel"):
-        run([sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", folder], cwd=ROOT)
+        run([sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", folder], cwd=sources)
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
     run([sys.executable, "-m", "twine", "check", "--strict", *files])
     return files
 
 
 def install(file: Path, folder: Path) -> Path:
-    """The bin folder of a new environment with a file, the app, and nothing of this environment."""
+    """Install a wheel or archive with the extra `app` into a new environment; return its bin folder."""
     run([sys.executable, "-m", "venv", "--without-pip", folder])
     pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
     run([*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", f"{file}[app]"])
@@ -48,7 +57,7 @@ def install(file: Path, folder: Path) -> Path:
 
 
 def try_out(where: Path, at: Path) -> None:
-    """ValueError if the installed command or README.md's Python says anything but what README.md says."""
+    """Run the installed command and README.md's code. ValueError if they print anything but README.md's output."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     code = block("README.md", "python")
     expected = code.split("-> ", 1)[1].splitlines()[0]

@@ -1,4 +1,4 @@
-"""The commands of docs/hosting.md that put the app on a Space, run as they stand against a hub on the loopback."""
+"""The commands of docs/hosting.md that upload the app to a Space run against a local server in place of the hub."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import pytest
 
 from tests.pages import block
 
-TOKEN = "hf_standin"
+TOKEN = "hf_test"
 
 
 class Hub(BaseHTTPRequestHandler):
-    """As much of the hub as takes files: an account, a new repository, and one commit, small files within it."""
+    """The part of the hub's API that uploads need: an account, a new repository, and one commit of small files."""
 
-    made: dict
-    held: dict[str, bytes]
+    repository: dict
+    files: dict[str, bytes]
 
-    def answer(self, told: object) -> None:
-        body = json.dumps(told).encode()
+    def answer(self, content: object) -> None:
+        body = json.dumps(content).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -42,7 +42,7 @@ class Hub(BaseHTTPRequestHandler):
         sent = self.rfile.read(int(self.headers["Content-Length"])).decode()
         url = f"http://127.0.0.1:{self.server.server_port}/spaces/someone/attention-atlas"
         if self.path == "/api/repos/create":
-            self.made.update(json.loads(sent))
+            self.repository.update(json.loads(sent))
             self.answer({"url": url, "id": "someone/attention-atlas"})
         elif "/preupload/" in self.path:
             files = [
@@ -52,25 +52,25 @@ class Hub(BaseHTTPRequestHandler):
         else:
             for line in map(json.loads, sent.splitlines()):
                 if line["key"] == "file":
-                    self.held[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+                    self.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
             self.answer({"commitUrl": f"{url}/commit/{'1' * 40}", "commitOid": "1" * 40, "success": True})
 
-    def log_message(self, *said: object) -> None: ...
+    def log_message(self, *arguments: object) -> None: ...
 
 
 @pytest.fixture()
 def hub() -> Iterator[type[Hub]]:
-    one = type("OneHub", (Hub,), {"made": {}, "held": {}})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), one)
-    one.url = f"http://127.0.0.1:{server.server_port}"
+    handler = type("EmptyHub", (Hub,), {"repository": {}, "files": {}})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    handler.url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield one
+    yield handler
     server.shutdown()
     server.server_close()
 
 
-def test_its_commands_make_a_space_and_fill_it(hub, readme_bin, tmp_path):
-    """In a small folder in place of the repository; the login is the token's variable."""
+def test_the_commands_create_a_space_and_upload_the_app(hub, readme_bin, tmp_path):
+    """A small folder replaces the repository, and a token in the environment replaces the login."""
     script = block("docs/hosting.md", "sh", "hf upload")
     commands = [line for line in script.splitlines() if "auth login" not in line]
     assert [line.split()[:2] for line in commands if line[:1].strip()] == [["hf", "repos"], ["hf", "upload"]]
@@ -80,16 +80,16 @@ def test_its_commands_make_a_space_and_fill_it(hub, readme_bin, tmp_path):
     for name in ("app.py", "model/one.py", ".venv/lib.py", "data/corpus.txt", "runs/x/state", ".git/config"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name, encoding="utf-8")
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
     account = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path / "data"), "HF_HUB_DISABLE_XET": "1"}
     done = subprocess.run(
         ["sh", "-euc", "\n".join(commands).replace("YOUR-NAME", "someone")],
         cwd=tmp_path,
-        env={**ours, **account, "PATH": f"{readme_bin}:{os.environ['PATH']}"},
+        env={**environment, **account, "PATH": f"{readme_bin}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    assert (hub.made["type"], hub.made["sdk"]) == ("space", "gradio")
-    assert hub.held == {"app.py": b"app.py", "model/one.py": b"model/one.py"}
+    assert (hub.repository["type"], hub.repository["sdk"]) == ("space", "gradio")
+    assert hub.files == {"app.py": b"app.py", "model/one.py": b"model/one.py"}

@@ -1,4 +1,4 @@
-"""docs/how-to/own-model.md, run as it stands against a hub on the loopback, then with the hub off."""
+"""The commands of docs/how-to/own-model.md run against a local hub; then the page serves the models without it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ FLAN = "google/flan-t5-base"
 
 
 @pytest.fixture()
-def place(fake: FakeHub, readme_bin: Path, tmp_path: Path) -> dict[str, str]:  # noqa: F811
-    """A shell in the environment of docs/start/page.md, in an empty folder, with a hub that has these models."""
+def environment(fake: FakeHub, readme_bin: Path, tmp_path: Path) -> dict[str, str]:  # noqa: F811
+    """Variables that select the environment of docs/start/page.md and a hub that has these models."""
     for name, make in ((OPUS, theirs.marian), (NLLB, theirs.nllb), (FLAN, theirs.t5)):
         folder = tmp_path / "hub" / name
         make(folder).save_pretrained(folder)
         (folder / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n", encoding="utf-8")
         fake.repositories[name] = folder
     theirs.write(tmp_path / "hub" / OPUS / "tokenizer_config.json", {"source_lang": "en", "target_lang": "de"})
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     return {
-        **ours,
+        **{name: value for name, value in os.environ.items() if not name.startswith("HF_")},
         "HF_ENDPOINT": fake.url,
         "HF_HOME": str(tmp_path / "home"),
         "PYTHONPATH": str(ROOT),
@@ -41,11 +40,11 @@ def place(fake: FakeHub, readme_bin: Path, tmp_path: Path) -> dict[str, str]:  #
 
 
 @pytest.mark.long
-def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, readme_bin, tmp_path):  # noqa: F811
+def test_the_commands_run_and_the_page_serves_the_models_offline(environment, fake, readme_bin, tmp_path):  # noqa: F811
     lines = [line for line in blocks(PAGE, "sh")[0].splitlines() if "app.py" not in line]
     assert len(lines) == 4
     done = subprocess.run(
-        ["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=place, capture_output=True, text=True, timeout=300
+        ["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "licence cc-by-4.0" in done.stdout
@@ -54,17 +53,16 @@ def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, readm
     assert both.directions == ("eng_Latn-deu_Latn", "deu_Latn-eng_Latn") and both.languages is None
 
     flan = load(tmp_path / "checkpoints" / FLAN.replace("/", "--"))
-    assert (
-        flan.directions[0] == "text-summary" and dict(flan.tokenizer.symbols.prefixes)["text-summary"] == "summarize: "
-    )
+    assert flan.directions[0] == "text-summary"
+    assert dict(flan.tokenizer.symbols.prefixes)["text-summary"] == "summarize: "
 
     preloaded = block(PAGE, "yaml").split()[-1].split(",")
     present = {path.name for path in (tmp_path / "hub" / OPUS).iterdir()}
-    assert set(preloaded) - {"pytorch_model.bin"} <= present  # here the weights are safetensors
+    assert set(preloaded) - {"pytorch_model.bin"} <= present  # the test models have safetensors
     fake.asked.clear()
     port = free_port()
     space = {
-        **place,
+        **environment,
         "HF_HUB_OFFLINE": "1",
         "ATTENTION_ATLAS_MODELS": f"{OPUS} {NLLB}",
         "GRADIO_SERVER_PORT": str(port),
@@ -79,7 +77,7 @@ def test_its_commands_run_and_a_space_serves_with_the_hub_off(place, fake, readm
         text=True,
     ) as app:
         try:
-            assert any("is served on" in line for line in app.stdout), "it did not start"
+            assert any("is served on" in line for line in app.stdout), "the page did not start"
             client = Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
             answer = client.predict("Good morning.", "eng_Latn-zul_Latn", api_name="/translate")
             assert (answer["status"], answer["checkpoint"]) == ("ok", NLLB)

@@ -1,5 +1,7 @@
-"""The Python of README.md and docs/, a page in one go, in the environment that docs/start/page.md makes; what stands
-behind an arrow is what is printed. The programs that these pages name start there, too."""
+"""The Python code and the programs of README.md and docs/ run in the environment of docs/start/page.md.
+
+The code of a page runs as one program. The text after `->` in a line is its expected output.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.pages import GUIDES, PAGES, blocks, read
 
 TEXT = "\n".join(read(page) for page in GUIDES)
 RUN = ("README.md", "docs/start/library.md", "docs/start/notebook.md", "docs/coming-from.md")
-ELSEWHERE = {  # a page whose Python another test runs: against a server, with models in the place of public ones
+ELSEWHERE = {  # other tests run the code of these pages
     "docs/how-to/api.md",
     "docs/how-to/own-model.md",
     "docs/contributing/extend.md",  # sketches of code to be written
@@ -34,15 +36,15 @@ def run(where: Path, code: str) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", RUN)
-def test_every_print_says_what_it_prints_and_prints_it(page, shipped_checkpoints, readme_bin):
+def test_the_code_of_a_page_prints_its_documented_output(page, shipped_checkpoints, readme_bin):
     code = "\n".join(blocks(page, "python"))
     expected = [line.rsplit("-> ", 1)[1] for line in code.splitlines() if "print(" in line]
     assert run(readme_bin, code) == expected
 
 
 @pytest.mark.long
-def test_every_program_that_it_names_starts_there(readme_bin):
-    """All in one process, for speed: imports are what may be missing."""
+def test_documented_programs_start(readme_bin):
+    """--help of all programs runs in one process, which imports them."""
     programs = sorted(set(re.findall(r"attention-atlas (\w+)", TEXT)) & set(COMMANDS))
     assert {"train", "evaluate", "survey", "curves"} <= set(programs)
     others = sorted(set(re.findall(r" -m ((?:attention_atlas|bench)\.[\w.]+\w)", TEXT)))
@@ -53,13 +55,12 @@ def test_every_program_that_it_names_starts_there(readme_bin):
         "    try:\n        importlib.import_module(name).main(['--help'])\n"
         "    except SystemExit as ended:\n        assert not ended.code, name\n"
     )
-    shown = re.findall(r"usage: (.*?)\s+\[", "\n".join(run(readme_bin, code)))
+    usages = re.findall(r"usage: (.*?)\s+\[", "\n".join(run(readme_bin, code)))
     expected = [*(f"attention-atlas {name}" for name in programs), *(f"python -m {name}" for name in others)]
-    assert shown == expected
+    assert usages == expected
 
 
 @pytest.mark.long
-def test_what_it_does_not_ask_for_is_not_there(readme_bin):
-    """Else the tests above would show nothing."""
-    lacking = subprocess.run([readme_bin / "python", "-c", "import sacremoses"], capture_output=True, text=True)
-    assert "No module named 'sacremoses'" in lacking.stderr
+def test_packages_that_the_pages_do_not_install_are_missing(readme_bin):
+    done = subprocess.run([readme_bin / "python", "-c", "import sacremoses"], capture_output=True, text=True)
+    assert "No module named 'sacremoses'" in done.stderr

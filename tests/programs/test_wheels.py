@@ -1,4 +1,4 @@
-"""`make wheels`: what can be installed is told from what cannot, and from not being able to ask."""
+"""`make wheels` distinguishes requirements with wheels, without wheels, and an index that cannot be reached."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.server.space_check import front_matter
 
 
 def distribution(folder: Path, name: str, tag: str, needs: str = "") -> None:
-    """A wheel that a resolver can read."""
+    """Write an empty wheel with the metadata that a resolver reads."""
     about = f"{name}-1.0.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-1.0-{tag}.whl", "w") as made:
-        made.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}")
-        made.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
-        made.writestr(f"{about}/RECORD", "")
+    with zipfile.ZipFile(folder / f"{name}-1.0-{tag}.whl", "w") as wheel:
+        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}")
+        wheel.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
+        wheel.writestr(f"{about}/RECORD", "")
 
 
 @pytest.fixture()
-def place(tmp_path, monkeypatch):
-    """A folder in the place of every index, and what is wanted of it."""
+def index(tmp_path, monkeypatch):
+    """A folder that replaces every package index, with requirements files for its packages."""
     distribution(tmp_path, "twelve_only", "cp312-none-any")
     distribution(
         tmp_path,
@@ -40,69 +40,58 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def asked(place: Path, name: str, python: str) -> tuple[bool, str]:
-    return wheels.resolve(wheels.Setting(python, place / f"{name}.txt", ()))
+def setting(index: Path, name: str, python: str) -> wheels.Setting:
+    return wheels.Setting(python, index / f"{name}.txt", ())
 
 
 @pytest.mark.long
-def test_each_python_is_asked_for_its_own_wheels(place, capsys):
-    assert asked(place, "everywhere", "3.12") == (True, "everywhere==1.0\ntwelve-only==1.0\n")
-    assert asked(place, "everywhere", "3.13") == (True, "everywhere==1.0\n"), "needs of another Python do not count"
-    for name, python, said in (
+def test_wheels_are_resolved_for_each_python_version(index, capsys):
+    resolved = wheels.resolve(setting(index, "everywhere", "3.12"))
+    assert resolved == (True, "everywhere==1.0\ntwelve-only==1.0\n")
+    assert wheels.resolve(setting(index, "everywhere", "3.13")) == (True, "everywhere==1.0\n")
+    for name, python, missing in (
         ("twelve_only", "3.13", "twelve-only"),
         ("everywhere", "3.11", "lacking"),
         ("unbuilt", "3.12", "unbuilt"),
     ):
-        good, told = asked(place, name, python)
-        assert not good and said in told
-    both = [wheels.Setting(python, place / "twelve_only.txt", ()) for python in ("3.13", "3.12")]
-    assert wheels.check(both) == 1
-    said = capsys.readouterr().out
-    assert "Python 3.13, twelve_only.txt, the newest versions: not to be installed" in said
-    assert "Python 3.12, twelve_only.txt, the newest versions: 1 wheels" in said, "one that fails does not end the rest"
+        is_resolved, output = wheels.resolve(setting(index, name, python))
+        assert not is_resolved and missing in output
+    assert wheels.check([setting(index, "twelve_only", python) for python in ("3.13", "3.12")]) == 1
+    output = capsys.readouterr().out
+    assert "Python 3.13, twelve_only.txt, the newest versions: no compatible wheels" in output
+    assert "Python 3.12, twelve_only.txt, the newest versions: 1 wheels" in output, (
+        "the rest is checked after a failure"
+    )
 
 
-def test_the_package_is_asked_for_with_every_extra():
-    (setting,) = (one for one in wheels.SETTINGS if one.requirements.suffix == ".toml" and one.python == "3.11")
-    names = set(re.findall(r"^[\w-]+", setting.wanted, re.MULTILINE))
+def test_the_package_is_checked_with_every_extra():
+    (package,) = (s for s in wheels.SETTINGS if s.requirements.suffix == ".toml" and s.python == "3.11")
+    names = set(re.findall(r"^[\w-]+", package.requirement_lines, re.MULTILINE))
     assert {"torch", "gradio", "matplotlib", "tqdm", "mcp"} <= names and "attention-atlas" not in names
 
 
-def test_no_network_is_said_and_is_no_failure(place, monkeypatch, capsys):
+def test_an_unreachable_index_is_reported_and_is_no_failure(index, monkeypatch, capsys):
     monkeypatch.setenv("PIP_NO_INDEX", "0")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setattr(
-        wheels,
-        "as_pip_is",
-        lambda found=wheels.as_pip_is: (  # at once: not after three tries
-            found()[0],
-            {**found()[1], "UV_HTTP_RETRIES": "0"},
-        ),
-    )
-    assert (
-        wheels.check(
-            [
-                wheels.Setting("3.12", place / "twelve_only.txt", ()),
-                wheels.Setting("3.12", place / "everywhere.txt", ()),
-            ]
-        )
-        == 0
-    )
-    said = capsys.readouterr().out
-    assert said.count("could not be reached") == 1 and "was not found out" in said and "wheels\n" not in said
+    options, environment = wheels.uv_settings()
+    monkeypatch.setattr(wheels, "uv_settings", lambda: ([*options], {**environment, "UV_HTTP_RETRIES": "0"}))
+    assert wheels.check([setting(index, name, "3.12") for name in ("twelve_only", "everywhere")]) == 0
+    output = capsys.readouterr().out
+    assert output.count("could not be reached") == 1 and "wheels\n" not in output
 
 
-def test_what_pip_is_told_is_passed_on():
-    listed = (
+def test_settings_of_pip_are_passed_on():
+    text = (
         "global.index-url='one'\n:env:.index-url='two'\ninstall.find-links='a b'\n"
         "global.extra-index-url='\\nc\\nd'\nfreeze.index-url='three'\n"
     )
-    assert wheels.configured(listed) == {"index-url": ["two"], "find-links": ["a", "b"], "extra-index-url": ["c", "d"]}
-    assert wheels.configured("\n".join(reversed(listed.splitlines()))) == wheels.configured(listed)
+    settings = {"index-url": ["two"], "find-links": ["a", "b"], "extra-index-url": ["c", "d"]}
+    assert wheels.parse_pip_config(text) == settings
+    assert wheels.parse_pip_config("\n".join(reversed(text.splitlines()))) == settings
 
 
-def test_one_range_of_pythons_everywhere():
-    """The Makefile, pyproject.toml, the README, its front matter and what is resolved say the same."""
+def test_the_supported_python_versions_agree_everywhere():
+    """In the Makefile, pyproject.toml, the README, its front matter and the settings here."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     pinned = [setting.python for setting in wheels.SETTINGS if setting.pins]
     first, last = re.search(r"Python (\d\.\d+) to (\d\.\d+)", readme).groups()

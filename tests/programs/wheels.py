@@ -1,7 +1,7 @@
-"""Whether everything can be installed on each Python that the README names: `make wheels`, about a minute.
+"""Check that all requirements have wheels for each Python version that the README names: `make wheels`, about a minute.
 
-Resolved from the index's metadata alone, for wheels alone: nothing is fetched whole, built or installed, and none of
-these Pythons has to be there. Where no index can be reached this says so and is no failure: nothing was found out.
+uv resolves them from the index's metadata. It installs and builds nothing, and does not need these Python versions. If
+no index can be reached, the program prints this and exits with 0.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -28,7 +29,7 @@ OPTIONS = {"index-url": "--default-index", "extra-index-url": "--index", "find-l
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to install. python: major.minor; also: requirements besides those of the file, one a line."""
+    """A set of requirements for one Python version (major.minor); also: further requirements, one a line."""
 
     python: str
     requirements: Path  # or pyproject.toml: the package itself, with every extra
@@ -36,13 +37,13 @@ class Setting:
     also: str = ""
 
     @property
-    def wanted(self) -> str:
-        """In a requirements file's form."""
+    def requirement_lines(self) -> str:
+        """The requirements in the format of a requirements file."""
         if self.requirements.suffix != ".toml":
             return f"-r {self.requirements}\n{self.also}\n"
         project = tomllib.loads(self.requirements.read_text(encoding="utf-8"))["project"]
-        extras = [one for extra in project["optional-dependencies"].values() for one in extra]
-        of_others = (one for one in extras if not one.startswith(f"{project['name']}["))
+        extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+        of_others = (line for line in extras if not line.startswith(f"{project['name']}["))
         return "\n".join([*project["dependencies"], *of_others, self.also])
 
     def __str__(self) -> str:
@@ -53,62 +54,43 @@ class Setting:
 SETTINGS = (
     *(Setting(python, ROOT / "requirements-dev.txt") for python in ("3.11", "3.12", "3.13", "3.14")),
     *(Setting(python, ROOT / "pyproject.toml", ()) for python in ("3.11", "3.14")),
-    # A Space installs requirements.txt alone, on the front matter's Python; ZeroGPU has torch 2.8 to 2.11.
+    # A Space installs requirements.txt on the front matter's Python; ZeroGPU provides torch 2.8 to 2.11.
     *(Setting("3.12", ROOT / "requirements.txt", (), f"torch=={torch}.*") for torch in ("2.8", "2.11")),
 )
 
 
-def configured(listed: str) -> dict[str, list[str]]:
-    """Name -> values of what `pip config list` says; a variable of the environment goes before a file."""
-    found: dict[str, tuple[bool, list[str]]] = {}
-    for line in listed.splitlines():
+def parse_pip_config(text: str) -> dict[str, list[str]]:
+    """Parse the output of `pip config list` into values by name; environment variables take precedence over files."""
+    settings: dict[str, tuple[bool, list[str]]] = {}
+    for line in text.splitlines():
         if not (match := re.fullmatch(r"(global|install|:env:)\.([\w-]+)=('.*'|\".*\")", line)):
             continue
-        place, name, value = match.groups()
-        if place == ":env:" or not found.get(name, (False,))[0]:
-            found[name] = place == ":env:", ast.literal_eval(value).split()
-    return {name: values for name, (_, values) in found.items()}
+        section, name, value = match.groups()
+        if section == ":env:" or not settings.get(name, (False,))[0]:
+            settings[name] = section == ":env:", ast.literal_eval(value).split()
+    return {name: values for name, (_, values) in settings.items()}
 
 
-def as_pip_is() -> tuple[list[str], Mapping[str, str]]:
-    """Options and variables with which uv asks the indexes that pip would ask here."""
+def uv_settings() -> tuple[list[str], Mapping[str, str]]:
+    """Return options and environment variables that make uv use the indexes that pip is configured for."""
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
-    pip = configured(listed.stdout)
+    pip = parse_pip_config(listed.stdout)
     options = [part for name, option in OPTIONS.items() for value in pip.get(name, ()) for part in (option, value)]
     if pip.get("no-index", ["0"])[0].lower() in ("1", "true", "yes", "on"):
         options.append("--no-index")
     certificates = {"SSL_CERT_FILE": pip["cert"][0]} if "cert" in pip else {}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
-    return options, {**kept, **certificates}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
+    return options, {**environment, **certificates}
 
 
 def resolve(setting: Setting) -> tuple[bool, str]:
-    """Whether every requirement has a wheel that goes with the others; what uv said."""
-    options, environment = as_pip_is()
+    """Return whether every requirement has a wheel compatible with the others, and uv's output."""
+    options, environment = uv_settings()
+    options += shlex.split("--only-binary :all: --index-strategy unsafe-best-match --no-python-downloads --no-config")
+    options += shlex.split("--color never --no-header --no-annotate --python-version") + [setting.python]
     done = subprocess.run(
-        [
-            find_uv_bin(),
-            "pip",
-            "compile",
-            "-",
-            *setting.pins,
-            "--python-version",
-            setting.python,
-            "--only-binary",
-            ":all:",
-            "--index-strategy",
-            "unsafe-best-match",
-            "--no-config",
-            "--color",
-            "never",
-            "--no-header",
-            "--no-annotate",
-            "--python",
-            sys.executable,
-            "--no-python-downloads",
-            *options,
-        ],
-        input=setting.wanted,
+        [find_uv_bin(), "pip", "compile", "-", *setting.pins, "--python", sys.executable, *options],
+        input=setting.requirement_lines,
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -118,22 +100,17 @@ def resolve(setting: Setting) -> tuple[bool, str]:
 
 
 def check(settings: Sequence[Setting]) -> int:
-    """Say of each setting what was found; 1 if one of them cannot be installed, else 0."""
-    failed = []
+    """Resolve each setting and print the outcome; return 1 if one of them has no wheels, else 0."""
+    failed = False
     for setting in settings:
-        good, said = resolve(setting)
-        if not good and UNREACHABLE.search(said):
-            print(
-                f"The package index could not be reached: whether there are wheels for {setting} was not found out, "
-                f"nor for what comes after it.\n{said}"
-            )
+        is_resolved, output = resolve(setting)
+        if not is_resolved and UNREACHABLE.search(output):
+            print(f"The package index could not be reached: {setting} and the settings after it are unknown.\n{output}")
             break
-        print(
-            f"{setting}: {len(said.splitlines())} wheels" if good else f"{setting}: not to be installed\n{said}",
-            flush=True,
-        )
-        failed += [] if good else [setting]
-    return 1 if failed else 0
+        outcome = f"{len(output.splitlines())} wheels" if is_resolved else f"no compatible wheels\n{output}"
+        print(f"{setting}: {outcome}", flush=True)
+        failed |= not is_resolved
+    return int(failed)
 
 
 def main(argv: list[str] | None = None) -> int:
