@@ -1,4 +1,4 @@
-"""attention-atlas align: a line of links for each line, and scores against links by hand."""
+"""attention-atlas align: links for each line of two files, and scores against links made by hand."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def test_links_do_not_depend_on_the_batches(tiny_checkpoint, tmp_path, capsys, m
 
 
 @pytest.mark.long
-def test_processes_share_the_lines_and_a_stopped_run_loses_only_its_batch(tiny_checkpoint, tmp_path, monkeypatch):
+def test_two_processes_continue_a_stopped_run_to_the_same_links(tiny_checkpoint, tmp_path, monkeypatch):
     source = write(tmp_path / "s", [*SENTENCES[0:10:2]] * 30)
     target = write(tmp_path / "t", [*SENTENCES[1:10:2]] * 30)
     options = [source, target, "--checkpoint", str(tiny_checkpoint), "--direction", "de-en", "--symmetrise", "jumps"]
     align.main([*options, "--out", str(tmp_path / "whole")])
-    expected, taken, align_part = (tmp_path / "whole").read_text(), [], align.Aligner.align
+    expected, batches, align_batch = (tmp_path / "whole").read_text(), [], align.Aligner.align
     with pytest.raises(ValueError, match="whole is there already: --replace"):
         align.main([*options, "--out", str(tmp_path / "whole")])
 
-    def stopped(self, pairs, *rest):
-        taken.append(len(pairs))
-        if len(taken) == 2:
+    def stop_at_second_batch(self, pairs, *rest):
+        batches.append(len(pairs))
+        if len(batches) == 2:
             raise KeyboardInterrupt
-        return align_part(self, pairs, *rest)
+        return align_batch(self, pairs, *rest)
 
-    monkeypatch.setattr(align.Aligner, "align", stopped)
+    monkeypatch.setattr(align.Aligner, "align", stop_at_second_batch)
     with pytest.raises(KeyboardInterrupt):
         align.main([*options, "--out", str(tmp_path / "links")])
     (left,) = tmp_path.glob("links.*.partial")
@@ -71,16 +71,16 @@ def test_a_run_continues_only_with_the_same_files(tmp_path):
     files = [Path(write(tmp_path / name, ["ein Hund"])) for name in "st"]
     args = SimpleNamespace(files=files, symmetrise="union")
     aligner, heads = align.Aligner(SimpleNamespace(digest="1"), "de-en", None), AligningHeads((), (), 1.0)
-    begun = align.run_key(args, aligner, heads)
-    assert align.run_key(args, aligner, heads) == begun
-    write(files[0], ["kein Hut"])  # as long as before
+    key = align.run_key(args, aligner, heads)
+    assert align.run_key(args, aligner, heads) == key
+    write(files[0], ["kein Hut"])  # of the same size
     os.utime(files[0], ns=(0, 0))
-    assert align.run_key(args, aligner, heads) != begun
+    assert align.run_key(args, aligner, heads) != key
 
 
 def test_the_more_certain_model_decides(monkeypatch):
     def planted(scores) -> dict:
-        """Return maps of one layer and head, whose last column is the symbols'."""
+        """Return maps of one layer and head, whose last column belongs to special tokens."""
         return {(RowToken.READ, False): np.concatenate([np.array(scores), np.zeros((2, 1))], -1)[None, None]}
 
     maps = {"ours": planted([[0.49, 0.51], [0.1, 0.9]]), "theirs": planted([[1.0, 0.0], [0.3, 0.7]])}
@@ -92,16 +92,16 @@ def test_the_more_certain_model_decides(monkeypatch):
     assert aligner.align(pairs, heads, "forward") == [wrong]
     assert aligner.align(pairs, heads, "backward") == aligner.align(pairs, heads, "union") == [right]
     alone = align.Aligner("ours", "de-en", None)
-    assert alone.align(pairs, heads, "union") == [right | wrong], "without the other model"
+    assert alone.align(pairs, heads, "union") == [right | wrong]
 
 
-def test_links_are_scored_against_links_by_hand(tmp_path, capsys):
+def test_links_are_scored_against_links_made_by_hand(tmp_path, capsys):
     gold = write(tmp_path / "gold", ["1-1 2-2 3p2", "1-2 2-1"])
     links = write(tmp_path / "links", ["0-0 2-1", "1-0 0-1"])
     align.main(["--score", gold, links])
     assert capsys.readouterr().out == "precision 100.00  recall 75.00  AER 12.50  links 4\n"
-    other = write(tmp_path / "reverse", ["0-0 1-2", "0-1 1-0"])
-    align.main(["--score", gold, other, "--reversed"])
+    reverse = write(tmp_path / "reverse", ["0-0 1-2", "0-1 1-0"])
+    align.main(["--score", gold, reverse, "--reversed"])
     assert "AER 12.50" in capsys.readouterr().out
     with pytest.raises(ValueError, match="differ in length"):
         align.main(["--score", gold, write(tmp_path / "short", ["0-0"])])
@@ -109,7 +109,7 @@ def test_links_are_scored_against_links_by_hand(tmp_path, capsys):
         align.main(["--score", gold, write(tmp_path / "bad", ["0-0", "x"])])
 
 
-def test_files_and_models_that_do_not_fit_are_refused(tiny_checkpoint, tmp_path):
+def test_files_of_unequal_length_and_a_model_without_the_direction_are_refused(tiny_checkpoint, tmp_path):
     source, target = write(tmp_path / "s", ["Ein Hund."]), write(tmp_path / "t", ["A dog.", "A cat."])
     with pytest.raises(ValueError, match="differ in length: line 2"):
         align.main([source, target, "--checkpoint", str(tiny_checkpoint)])

@@ -1,4 +1,4 @@
-"""attention-atlas convert: a folder of another library becomes a checkpoint of ours, with its origin and licence."""
+"""attention-atlas convert: a folder of `transformers` becomes a checkpoint of ours, with its origin and licence."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_converted_folder_holds_the_same_model(saved, tmp_path, capsys):
     assert trace.target_ids == expected.target_ids and trace.source_tokens == expected.source_tokens
     assert any(token.endswith("漢<unk>") for token in trace.source_tokens) and trace.source_tokens[-1] == "</s>"
     assert (trace.cross.weights == expected.cross.weights).all()
-    assert direct.config.pad_id not in trace.target_ids  # which it may never write
+    assert direct.config.pad_id not in trace.target_ids  # the decoder never generates it
     card = (out / "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlicense: cc-by-4.0\n---\n# opus-mt-de-en") and "de-en" in card
     for model in (direct, converted):
@@ -60,15 +60,15 @@ def test_a_mistyped_path_is_reported_as_a_missing_folder(name):
         convert.main([name])
 
 
-def test_float16_takes_half_the_disk(saved, tmp_path):
+def test_a_checkpoint_is_stored_as_float16_on_request(saved, tmp_path):
     convert.main([str(saved), "--out", str(tmp_path / "ours"), "--dtype", "float16"])
     stored = load_file(tmp_path / "ours" / "model.safetensors")
     assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
     assert checkpoint.load(tmp_path / "ours").model.config == checkpoint.load(saved).model.config
 
 
-def test_a_converted_file_is_memory_mapped_in_the_layout_of_a_step(saved, tmp_path):
-    """No matrix is copied: each is in the file's pages, with the weights of an input contiguous."""
+def test_weights_of_a_converted_file_are_memory_mapped(saved, tmp_path):
+    """No tensor is copied: each lies in the pages of the file, with the strides of the original."""
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     assert load_file(out / "model.safetensors")["embedding.weight"].shape[0] == 64
@@ -84,7 +84,7 @@ def test_a_converted_file_is_memory_mapped_in_the_layout_of_a_step(saved, tmp_pa
 
 
 def test_a_file_of_the_former_layout_opens(saved, tmp_path):
-    """In the former layout, only matrices that are not wider than high are transposed."""
+    """In the former layout, only matrices with at least as many rows as columns are transposed."""
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     expected = checkpoint.load(out).model.state_dict()
@@ -100,11 +100,11 @@ def test_a_file_of_the_former_layout_opens(saved, tmp_path):
     )
 
 
-def test_a_transposed_file_is_checked_as_strictly(saved, tmp_path):
+def test_a_transposed_file_is_validated(saved, tmp_path):
     out = tmp_path / "ours"
     convert.main([str(saved), "--out", str(out)])
     state = load_file(out / "model.safetensors")
-    save_file(state, out / "model.safetensors")  # without a word on its layout
+    save_file(state, out / "model.safetensors")  # without the metadata about its layout
     with pytest.raises(ValueError, match="has shape"):
         checkpoint.load(out)
     save_file(
@@ -128,7 +128,7 @@ def test_a_transposed_file_is_checked_as_strictly(saved, tmp_path):
         ('---\nlicense: "<script>alert(1)</script>\\n# x"\n---\n', "script"),
     ],
 )
-def test_the_card_holds_no_markup_of_strangers(saved, tmp_path, text, licence, monkeypatch):
+def test_the_card_contains_no_markup_of_the_original_card(saved, tmp_path, text, licence, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "named"
     theirs.marian(folder).save_pretrained(folder)
@@ -147,9 +147,9 @@ def test_listed_directions_of_a_model_of_many_languages(tmp_path):
     trace = translator.translate("Der Hund", "zu-af")
     assert trace.source_tokens[0] == "__zu__" and trace.decoder_inputs[:2] == ("</s>", "__af__")
     assert trace.target_tokens[0] == "__af__" and "__af__" not in trace.translation
-    for asked, words in (("xx-af", "no symbol for the language 'xx'"), ("de", "two different language codes")):
+    for direction, words in (("xx-af", "no symbol for the language 'xx'"), ("de", "two different language codes")):
         with pytest.raises(ValueError, match=words):
-            convert.main([str(folder), "--out", str(tmp_path / "no"), "--directions", asked])
+            convert.main([str(folder), "--out", str(tmp_path / "no"), "--directions", direction])
 
 
 def test_a_folder_is_not_converted_into_itself(saved):
@@ -157,10 +157,10 @@ def test_a_folder_is_not_converted_into_itself(saved):
         convert.main([str(saved), "--out", str(saved)])
 
 
-def test_a_folder_of_ours_is_converted_and_a_shipped_name_is_known(tiny_checkpoint, tmp_path, monkeypatch):
+def test_a_checkpoint_of_ours_is_converted_and_shipped_names_are_resolved(tiny_checkpoint, tmp_path, monkeypatch):
     folder = tmp_path / "mine"
     shutil.copytree(tiny_checkpoint, folder)
-    (folder / "metrics.json").unlink()  # as `train` leaves it
+    (folder / "metrics.json").unlink()  # `train` writes none
     convert.main([str(folder), "--out", str(tmp_path / "out")])
     assert checkpoint.load(tmp_path / "out").metrics["parameters"] == sum(
         parameter.numel() for parameter in checkpoint.load(folder).model.parameters()
@@ -172,13 +172,12 @@ def test_a_folder_of_ours_is_converted_and_a_shipped_name_is_known(tiny_checkpoi
     assert located == [files.SHIPPED / "de-en"]
 
 
-def test_a_call_without_a_direction_is_answered_by_the_model_that_the_host_names(saved, tiny_checkpoint):
+def test_a_call_without_a_direction_uses_the_model_that_the_host_names(saved, tiny_checkpoint):
     served = EndpointContext(Translators.load(tiny_checkpoint.parent, "cpu", models=[saved]))
     assert served.select("")[0].name == "opus-mt-de-en"
 
 
-def test_models_that_the_host_names_come_first_but_take_no_label_of_a_checkpoint(saved, tiny_checkpoint):
-    """The label de-en in links and API calls keeps its meaning."""
+def test_models_that_the_host_names_come_first_and_do_not_change_labels_of_checkpoints(saved, tiny_checkpoint):
     translators = Translators.load(tiny_checkpoint.parent, "cpu", models=[saved])
     assert list(translators) == ["de-en (opus-mt-de-en)", "de-en", "en-fr"]
     assert next(iter(translators.values())).name == "opus-mt-de-en"

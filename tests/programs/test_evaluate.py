@@ -1,4 +1,4 @@
-"""attention-atlas evaluate: its scores, and where it writes them."""
+"""attention-atlas evaluate: scores agree with sacrebleu, and are merged into metrics.json."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from attention_atlas.model import checkpoint, evaluate, train
 from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES
 from tests.model.training.test_corpora import write_gz, write_tatoeba
+from tests.programs.train.runs import SMALL
 
 
 @pytest.fixture()
@@ -58,8 +59,8 @@ def test_perfect_translations_score_a_hundred(tiny_translator, monkeypatch):
     assert wu2021["bleu"] == pytest.approx(100)
 
 
-def test_the_published_protocol_prepares_as_multi30k_does():
-    """Hyphens inside words stay, quotes become escaped ASCII, and case is lost; normalizing twice changes nothing."""
+def test_the_published_protocol_normalizes_as_multi30k_does():
+    """Hyphens inside words are kept, quotes become escaped ASCII, and text becomes lower-case."""
     assert evaluate.moses_tokens(["Ein Boston-Terrier läuft über „saftig-grünes“ Gras – schnell!"], "de") == [
         "ein boston-terrier läuft über &quot; saftig-grünes &quot; gras - schnell !"
     ]
@@ -68,7 +69,7 @@ def test_the_published_protocol_prepares_as_multi30k_does():
     ]
 
 
-def test_the_published_protocol_sees_neither_case_nor_typography():
+def test_the_published_protocol_ignores_case_and_typography():
     reference = ["Ein Mann sagt „Hallo“ und geht weg.", "Zwei Hunde, die im Schnee spielen."]
     typed = ['ein mann sagt "hallo" und geht weg .', "ZWEI HUNDE , DIE IM SCHNEE SPIELEN ."]
     assert evaluate.wu2021_bleu(typed, reference, "de")["bleu"] == pytest.approx(100)
@@ -103,7 +104,7 @@ def test_corpora_splits_and_beams_are_scored_and_merged(folder, data):
     assert metrics["parameters"] == sum(p.numel() for p in checkpoint.load(folder).model.parameters())
 
 
-def test_a_score_replaces_only_the_one_of_the_same_key():
+def test_a_score_replaces_only_the_score_with_the_same_key():
     def score(beam: int, bleu: float) -> dict:
         return {"data": "a", "split": "test", "direction": "de-en", "beam": beam, "length_penalty": 0.0, "bleu": bleu}
 
@@ -122,9 +123,8 @@ def test_a_limited_run_writes_only_to_out(folder, data, tmp_path):
     limited = ("--data", data, "--directions", "de-en", "--splits", "test", "--limit", 1, "--out", out)
     assert run(folder, *limited) == {"scores": []}
     tried = json.loads(out.read_text())
-    assert {score["sentences"] for score in tried["scores"]} == {1} and tried["digest"] == checkpoint.load(
-        folder
-    ).digest
+    assert {score["sentences"] for score in tried["scores"]} == {1}
+    assert tried["digest"] == checkpoint.load(folder).digest
     with pytest.raises(ValueError, match=r"tried\.json is there already"):
         run(folder, *limited)
 
@@ -144,34 +144,10 @@ def test_scores_of_other_weights_are_dropped_only_with_replace(folder, data):
 
 
 def test_the_precision_report_counts_changed_outputs(folder, data, tokenizer, tmp_path, monkeypatch):
-    """With a run of the same weights nothing changes on disk; another run's weights are refused."""
+    """It compares a checkpoint with the run that it was made from, and refuses another run."""
     (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
-    options = [
-        "--data",
-        str(data),
-        "--tokenizer",
-        str(tmp_path / "tokenizer.model"),
-        "--max-updates",
-        "1",
-        "--cooldown-updates",
-        "0",
-        "--evaluate-every",
-        "99",
-        "--dev-sentences",
-        "1",
-        "--device",
-        "cpu",
-        "--d-model",
-        "32",
-        "--num-heads",
-        "4",
-        "--num-encoder-layers",
-        "1",
-        "--num-decoder-layers",
-        "1",
-        "--d-feedforward",
-        "48",
-    ]
+    options = ["--data", str(data), "--tokenizer", str(tmp_path / "tokenizer.model"), *SMALL, "--max-updates", "1"]
+    options += ["--cooldown-updates", "0", "--dev-sentences", "1"]
     out = tmp_path / "out"
     train.main(["--run", str(tmp_path / "run"), "--out", str(out), *options])
     model, tokens, config = train.chosen_model(tmp_path / "run")

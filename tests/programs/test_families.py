@@ -1,6 +1,6 @@
-"""A T5 and a BART of unequal sides go from the folders of `transformers` through programs, library, notebook and API.
+"""A T5 and a BART saved by `transformers` work in the programs, the library, a notebook and the API.
 
-tests/page/test_own_model.py opens the page with them.
+Encoder and decoder differ in size. tests/page/test_own_model.py opens the page with them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from attention_atlas import viz
 from attention_atlas.model import align, convert, means, survey, translate
 from attention_atlas.model.analysis import why
 from attention_atlas.model.analysis.circuits.graph import build_graph
-from attention_atlas.model.analysis.steering import compute_steering_vector as direction_of
+from attention_atlas.model.analysis.steering import compute_steering_vector
 from attention_atlas.model.checkpoint import read_survey
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.trace import storage
@@ -46,12 +46,11 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module", params=FORMS)
-def walk(request, tmp_path_factory) -> tuple[Path, str]:
+def model(request, tmp_path_factory) -> tuple[Path, str]:
     """A converted folder whose model has memorized a few pairs, and its direction."""
     make, changes, direction = FORMS[request.param]
     place = tmp_path_factory.mktemp(request.param)
     folder = taught(place, make, **changes)
-    # The folder keeps what was learned; the program converts it, too.
     convert.main([str(place / "theirs"), "--out", str(place / "converted")])
     assert load_file(place / "converted" / "model.safetensors").keys() == load_file(folder / "model.safetensors").keys()
     assert "encoder and 3 decoder layers" in (place / "converted" / "README.md").read_text(encoding="utf-8")
@@ -63,8 +62,8 @@ def lines(path: Path, texts) -> str:
     return str(path)
 
 
-def test_the_programs(walk, tmp_path, capsys, monkeypatch):
-    folder, direction = walk
+def test_programs_translate_survey_and_align(model, tmp_path, capsys, monkeypatch):
+    folder, direction = model
     source, target = lines(tmp_path / "source", KNOWN), lines(tmp_path / "target", WRITTEN)
     of = ["--checkpoint", str(folder)]
     translate.main([*of, "--direction", direction, TEXT])
@@ -74,10 +73,10 @@ def test_the_programs(walk, tmp_path, capsys, monkeypatch):
     survey.main([*of, "--sentences", source, target, "--directions", direction, "--ablate", "2"])
     digest = json.loads((folder / "heads.json").read_text(encoding="utf-8"))["digest"]
     result = read_survey(folder / "heads.json", digest).directions[direction]
-    model = Translator.load(folder, "cpu").model
-    for kind, one in result.kinds.items():
-        assert one.statistics["ablation"].value.shape == (model.num_layers[kind], model.num_heads[kind])
-        assert np.isfinite(one.statistics["gradient"].value).all()
+    network = Translator.load(folder, "cpu").model
+    for kind, heads in result.kinds.items():
+        assert heads.statistics["ablation"].value.shape == (network.num_layers[kind], network.num_heads[kind])
+        assert np.isfinite(heads.statistics["gradient"].value).all()
     capsys.readouterr()
     align.main([source, target, *of, "--direction", direction, "--symmetrise", "forward"])
     links = capsys.readouterr().out.splitlines()
@@ -85,12 +84,12 @@ def test_the_programs(walk, tmp_path, capsys, monkeypatch):
         assert sorted(int(link.split("-")[1]) for link in line.split()) == list(range(len(text.split())))
 
 
-def test_python(walk, tmp_path):
-    folder, direction = walk
+def test_the_library_draws_explains_and_edits(model, tmp_path):
+    folder, direction = model
     translator = Translator.load(folder, "cpu")
     trace = translator.translate(TEXT, direction)
     assert trace.translation == SENTENCES[1]
-    failed = [(one.name, one.detail) for one in verify(translator, trace) if not one.passed]
+    failed = [(check.name, check.detail) for check in verify(translator, trace) if not check.passed]
     assert not failed
     for kind in trace.kinds:
         assert trace.maps(kind).num_heads == translator.model.num_heads[kind]
@@ -114,7 +113,7 @@ def test_python(walk, tmp_path):
     assert without.interventions.heads_off
     run = translator.run([TEXT], names=["encoder.final", "decoder.*.self.z"], direction=direction)
     assert run["decoder.0.self.z"].shape[1] == translator.model.num_heads[AttentionKind.DECODER_SELF]
-    towards = direction_of(translator, KNOWN[0], KNOWN[1], place="encoder.final", languages=direction)
+    towards = compute_steering_vector(translator, KNOWN[0], KNOWN[1], place="encoder.final", languages=direction)
     with translator.edit({"encoder.final": Add(towards, strength=0.5)}) as steered:
         assert steered.translate(TEXT, direction).target_ids
     if not translator.config.norm_first:
@@ -123,11 +122,11 @@ def test_python(walk, tmp_path):
     else:
         heads = sum(translator.model.num_heads[kind] * layers for kind, layers in translator.model.num_layers.items())
         senders = sum(map(len, build_graph(translator.config).senders.values()))
-        assert senders == heads + 2 + 5  # embeddings, and a feed-forward in each layer
+        assert senders == heads + 2 + 5  # two embeddings and five feed-forward layers
 
 
-def test_a_notebook(walk, tmp_path):
-    folder, direction = walk
+def test_a_notebook_shows_figures_and_the_explorer(model, tmp_path):
+    folder, direction = model
     notebooks = importlib.import_module("notebooks.__main__")
     cells = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\nfrom attention_atlas.model.translator import Translator",
@@ -144,8 +143,8 @@ def test_a_notebook(walk, tmp_path):
     assert "text/html" in notebook.cells[3].outputs[0].data
 
 
-def test_the_api(walk, serve):
-    folder, direction = walk
+def test_the_api_answers(model, serve):
+    folder, direction = model
     translator = Translator.load(folder, "cpu")
     trace = translator.translate(TEXT, direction)
     url = serve(shell.build(Translators([translator])))

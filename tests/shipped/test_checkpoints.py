@@ -1,4 +1,4 @@
-"""The shipped checkpoints: small, complete, and able to translate what their cards show."""
+"""The shipped checkpoints are complete and small, translate everyday sentences, and reach their recorded scores."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ ACCEPTED = {
         "It's been raining all day yesterday.",
     },
 }
-# BLEU on the test sets, (checkpoint, direction, data, beam, protocol) -> the least. No protocol: plain sacreBLEU.
-FLOORS = {
+# The lowest accepted BLEU on the test sets. Protocol None is plain sacreBLEU.
+FLOORS = {  # (checkpoint, direction, data, beam, protocol)
     ("de-en", "de-en", "multi30k", 1, None): 36.0,
     ("de-en", "de-en", "tatoeba", 1, None): 32.0,
-    # The second run was to bring 2 BLEU over the first, which had 40.07 and 46.59.
     ("de-en", "de-en", "multi30k", 5, None): 42.07,
     ("de-en", "de-en", "tatoeba", 5, None): 48.59,
     ("en-de-fr", "en-de", "multi30k", 5, "wu2021"): 37.0,
@@ -75,11 +74,11 @@ def test_every_direction_has_examples_with_references(shipped_translators):
         assert examples and all(example.text and example.reference for example in examples)
 
 
-def test_every_direction_is_offered_once_by_a_transformer(shipped_translators):
+def test_each_direction_has_one_transformer_and_one_recurrent_network_is_listed_last(shipped_translators):
     assert list(shipped_translators) == ["de-en", "en-de", "en-fr", f"de-en ({RECURRENT})"]
 
 
-def test_folders_are_complete_and_light(shipped_checkpoints):
+def test_checkpoint_folders_are_complete_and_small(shipped_checkpoints):
     folders = [path.parent for path in shipped_checkpoints.glob("*/config.json")]
     for folder in folders:
         assert {path.name for path in folder.iterdir()} >= FILES
@@ -87,14 +86,14 @@ def test_folders_are_complete_and_light(shipped_checkpoints):
     assert sizes.pop(RECURRENT) <= 6e6 and max(sizes.values()) <= 30e6 and sum(sizes.values()) <= 40e6
 
 
-def test_a_recurrent_one_stands_beside_them_with_its_alignment(shipped_translators):
+def test_the_recurrent_network_translates_and_has_an_alignment(shipped_translators):
     translator = shipped_translators[f"de-en ({RECURRENT})"]
     for sentence in ("Wo ist der Bahnhof?", "Kannst du mir helfen?"):
         trace = translator.translate(sentence)
         assert trace.kinds == (AttentionKind.ALIGNMENT,) and trace.translation in ACCEPTED[sentence]
 
 
-def test_has_enough_heads_to_look_at(shipped_transformers):
+def test_transformers_have_four_layers_and_eight_heads(shipped_transformers):
     for translator in shipped_transformers:
         config = translator.config
         assert config.num_encoder_layers >= 4 and config.num_decoder_layers >= 4 and config.num_heads == 8
@@ -102,13 +101,13 @@ def test_has_enough_heads_to_look_at(shipped_transformers):
 
 @pytest.mark.parametrize("score", FLOORS)
 def test_recorded_scores_reach_the_floors(shipped_checkpoints, score):
-    name, *which = score
-    found = [
+    name, *key = score
+    bleu = [
         s["bleu"]
         for s in recorded(shipped_checkpoints / name)
-        if s["split"] == "test" and which == [s["direction"], s["data"], s["beam"], s.get("protocol")]
+        if s["split"] == "test" and key == [s["direction"], s["data"], s["beam"], s.get("protocol")]
     ]
-    assert found and found[0] >= FLOORS[score]
+    assert bleu and bleu[0] >= FLOORS[score]
 
 
 def test_cards_quote_the_recorded_scores(shipped_checkpoints):
@@ -118,7 +117,7 @@ def test_cards_quote_the_recorded_scores(shipped_checkpoints):
             assert f"{score['bleu']:.2f}" in card and score["bleu_signature"] in card
 
 
-def test_what_training_recorded_is_small_and_covers_the_run(shipped_checkpoints):
+def test_the_recorded_history_is_small_and_covers_the_run(shipped_checkpoints):
     for path in shipped_checkpoints.glob("*/history.npz"):
         assert path.stat().st_size <= 1.5e6
         with np.load(path, allow_pickle=False) as file:
@@ -126,11 +125,11 @@ def test_what_training_recorded_is_small_and_covers_the_run(shipped_checkpoints)
         assert len(updates) >= 15 and (np.diff(updates) > 0).all() and losses.shape == (len(updates), 6)
 
 
-def test_cards_have_the_table_of_what_to_believe_as_it_stands(shipped_checkpoints):
+def test_cards_have_the_table_of_measured_faithfulness(shipped_checkpoints):
     for path in shipped_checkpoints.glob(f"*/{faithfulness.FILE}"):
-        found = faithfulness.load_faithfulness(path.parent)
-        assert section(found) in (path.parent / "README.md").read_text(encoding="utf-8")
-        assert {one.method for one in found.methods} == set(METHODS) and found.sentences >= 50
+        results = faithfulness.load_faithfulness(path.parent)
+        assert section(results) in (path.parent / "README.md").read_text(encoding="utf-8")
+        assert {result.method for result in results.methods} == set(METHODS) and results.sentences >= 50
 
 
 def recorded(folder: Path) -> list[dict]:

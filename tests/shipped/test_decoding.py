@@ -1,4 +1,4 @@
-"""Decoding by hand on the shipped checkpoint, over sentences of a small grammar: what the stepper shows is true."""
+"""Steps, beams and branches of the shipped checkpoint agree with full passes, over sentences of a small grammar."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def greedy_ids(translator, sources) -> list[list[int]]:
 
 
 @pytest.fixture(scope="module")
-def searched(translator, sources) -> list[BeamResult]:
+def beams(translator, sources) -> list[BeamResult]:
     return [
         result
         for start in range(0, len(sources), 25)
@@ -59,17 +59,13 @@ def searched(translator, sources) -> list[BeamResult]:
 
 @pytest.fixture(scope="module")
 def forced(translator):
-    """Four sentences of different lengths, each with its own translation and one in which a token was chosen."""
-    found = []
+    """Four pairs of traces: a translation, and a branch of it whose fourth token is forced."""
+    pairs = []
     for text in SENTENCES[:200:50]:
         own = translator.translate(text, "de-en")
-        given = [*own.target_ids[:3], int(own.top_ids[3, 2])]
-        found.append((own, translator.trace(text, "de-en", prefix=given)))
-    return found
-
-
-def test_the_sentences_are_200_and_of_many_lengths(sources):
-    assert len(set(SENTENCES)) == 200 and len({len(ids) for ids in sources}) > 7
+        prefix = [*own.target_ids[:3], int(own.top_ids[3, 2])]
+        pairs.append((own, translator.trace(text, "de-en", prefix=prefix)))
+    return pairs
 
 
 def test_a_beam_of_one_is_greedy_decoding(translator, sources, greedy_ids):
@@ -77,10 +73,10 @@ def test_a_beam_of_one_is_greedy_decoding(translator, sources, greedy_ids):
     assert [list(r.hypotheses[0].ids) for r in results] == greedy_ids
 
 
-def test_a_beam_of_five_is_below_greedy_only_where_it_pruned_greedys_path(translator, sources, greedy_ids, searched):
+def test_a_beam_of_five_scores_below_greedy_only_if_it_pruned_the_greedy_path(translator, sources, greedy_ids, beams):
     totals = [sum(row) for row in translator.log_probabilities(sources, greedy_ids)]
     better = lower = 0
-    for ids, total, result in zip(greedy_ids, totals, searched):
+    for ids, total, result in zip(greedy_ids, totals, beams):
         best = result.hypotheses[0]
         assert best.finished
         better += best.score > total + 1e-4
@@ -91,9 +87,9 @@ def test_a_beam_of_five_is_below_greedy_only_where_it_pruned_greedys_path(transl
     assert better > len(sources) / 10 and lower <= len(sources) / 50
 
 
-def test_every_node_scores_what_a_full_pass_gives(translator, sources, searched):
-    """All nodes of every twentieth tree: those of a tree in one teacher-forced batch, its leaves."""
-    for source, result in list(zip(sources, searched))[::20]:
+def test_every_node_has_the_score_of_a_full_pass(translator, sources, beams):
+    """Compare every node of every twentieth tree with one teacher-forced batch of the tree's leaves."""
+    for source, result in list(zip(sources, beams))[::20]:
         prefixes = [list(result.prefix(n)) for n in range(len(result.nodes))]
         inner = {node.parent for node in result.nodes}
         leaves = [n for n in range(len(result.nodes)) if n not in inner]
@@ -112,8 +108,8 @@ def test_every_node_scores_what_a_full_pass_gives(translator, sources, searched)
                 at = node.parent
 
 
-def test_a_branch_stepped_with_the_cache_is_a_full_pass(translator, forced):
-    """Logits to 1e-4, weights to 1e-5, at every step after the choice."""
+def test_a_branch_decoded_with_the_cache_equals_a_full_pass(translator, forced):
+    """At every step after the forced token, logits agree to 1e-4 and weights to 1e-5."""
     for _, branch in forced:
         with torch.inference_mode():
             source = translator.model.encode(torch.tensor([branch.source_ids]))
@@ -121,9 +117,9 @@ def test_a_branch_stepped_with_the_cache_is_a_full_pass(translator, forced):
             decoder = StepDecoder(translator.model, source, torch.tensor([branch.decoder_ids[:4]]), record=True)
             lean = StepDecoder(translator.model, source, torch.tensor([branch.decoder_ids[:4]]))
             for step in range(4, len(branch.decoder_ids)):
-                for one in (decoder, lean):
-                    one.append(torch.tensor([branch.decoder_ids[step]]))
-                    torch.testing.assert_close(one.logits, full.logits[:, step], atol=1e-4, rtol=0)
+                for step_decoder in (decoder, lean):
+                    step_decoder.append(torch.tensor([branch.decoder_ids[step]]))
+                    torch.testing.assert_close(step_decoder.logits, full.logits[:, step], atol=1e-4, rtol=0)
                 for stepped, whole in zip(decoder.records, full.decoder_records):
                     for name in ("self_attention", "cross_attention"):
                         ours, theirs = getattr(stepped, name).weights, getattr(whole, name).weights
@@ -132,7 +128,7 @@ def test_a_branch_stepped_with_the_cache_is_a_full_pass(translator, forced):
                         )
 
 
-def test_the_last_row_of_the_lens_is_the_models_own_distribution(translator, forced):
+def test_the_last_row_of_the_lens_is_the_distribution_of_the_model(translator, forced):
     for pair in forced:
         for trace in pair:
             with torch.inference_mode():
@@ -143,18 +139,17 @@ def test_the_last_row_of_the_lens_is_the_models_own_distribution(translator, for
 
 def test_identical_branches_do_not_differ(translator, forced):
     for own, branch in forced:
-        again = translator.trace(branch.source_text, "de-en", target=branch.target_ids)
-        found = compare(branch, again)
-        assert not found.cross.any() and not found.decoder_self.any()
-        other = compare(own, branch)
-        assert other.shared == 3 and (other.cross > 0).all()
+        same = compare(branch, translator.trace(branch.source_text, "de-en", target=branch.target_ids))
+        assert not same.cross.any() and not same.decoder_self.any()
+        different = compare(own, branch)
+        assert different.shared == 3 and (different.cross > 0).all()
 
 
-def test_following_its_own_ids_reproduces_a_trace(translator):
+def test_forcing_the_ids_of_a_trace_reproduces_it(translator):
     for text in SENTENCES[::10]:
         own = translator.translate(text, "de-en")
-        found = translator.trace(own.source_text, "de-en", target=own.target_ids)
+        forced = translator.trace(own.source_text, "de-en", target=own.target_ids)
         for kind in TRANSFORMER_KINDS:
-            np.testing.assert_allclose(found.maps(kind).weights, own.maps(kind).weights, atol=1e-5, rtol=0)
+            np.testing.assert_allclose(forced.maps(kind).weights, own.maps(kind).weights, atol=1e-5, rtol=0)
         for name in ("log_probability", "top_probabilities", "entropy"):
-            np.testing.assert_allclose(getattr(found, name), getattr(own, name), atol=1e-5, rtol=0)
+            np.testing.assert_allclose(getattr(forced, name), getattr(own, name), atol=1e-5, rtol=0)
