@@ -23,7 +23,7 @@ MODULES = sorted(
 )
 
 
-def raises(error: BaseException):
+def raiser(error: BaseException):
     def main() -> None:
         raise error
 
@@ -43,26 +43,26 @@ def raises(error: BaseException):
     ],
 )
 def test_errors_of_the_user_end_a_program_with_a_message(error, message):
-    with pytest.raises(SystemExit) as ended:
-        program(raises(error))
-    assert ended.value.code == message or str(ended.value.code).startswith(str(message))
+    with pytest.raises(SystemExit) as exit_info:
+        program(raiser(error))
+    assert exit_info.value.code == message or str(exit_info.value.code).startswith(str(message))
 
 
-def test_bugs_keep_their_traceback():
+def test_unexpected_errors_are_raised():
     for error in (KeyError("x"), AssertionError(), ModuleNotFoundError("", name="attention_atlas.model.absent")):
         with pytest.raises(type(error)):
-            program(raises(error))
+            program(raiser(error))
 
 
 @pytest.mark.parametrize("code", [None, 0, 3])
 def test_the_exit_code_is_what_main_returns(code):
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         program(lambda: code)
-    assert ended.value.code == code
+    assert exit_info.value.code == code
 
 
 def test_an_integer_option_has_bounds(capsys):
-    parser = command_line("attention-atlas none", "About.")
+    parser = command_line("attention-atlas test", "About.")
     parser.add_argument("--port", type=integer(1, 65535))
     parser.add_argument("--limit", type=integer())
     assert vars(parser.parse_args(["--port", "80", "--limit", "1"])) == {"port": 80, "limit": 1}
@@ -72,24 +72,24 @@ def test_an_integer_option_has_bounds(capsys):
         ("--limit", "0", "of at least 1, found '0'"),
         ("--limit", "2.5", "of at least 1, found '2.5'"),
     ):
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_info:
             parser.parse_args([f"{option}={text}"])
-        assert ended.value.code == 2 and f"expected a whole number {words}" in capsys.readouterr().err
+        assert exit_info.value.code == 2 and f"expected a whole number {words}" in capsys.readouterr().err
 
 
-OURS = [name for name in MODULES if name.startswith("attention_atlas.")]
+PACKAGED = [name for name in MODULES if name.startswith("attention_atlas.")]
 PROGRAMS = {module: f"attention-atlas {name}" for name, (module, _) in COMMANDS.items()}
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", PACKAGED)
 def test_help_names_the_program(name, capsys):
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         importlib.import_module(name).main(["--help"])
     program = PROGRAMS.get(name, f"python -m {name.removesuffix('.__main__')}")
-    assert ended.value.code == 0 and " ".join(capsys.readouterr().out.split()).startswith(f"usage: {program} [-h]")
+    assert exit_info.value.code == 0 and " ".join(capsys.readouterr().out.split()).startswith(f"usage: {program} [-h]")
 
 
-def test_a_closed_pipe_is_no_error():
+def test_a_program_ends_silently_when_its_pipe_is_closed():
     writes = (
         "from attention_atlas.model.program import program\n"
         "def main():\n    for i in range(100000): print(i)\nprogram(main)"
@@ -99,7 +99,7 @@ def test_a_closed_pipe_is_no_error():
     assert done.stdout == "0\n" and done.stderr == ""
 
 
-LACKING = """
+RUN_WITHOUT_PACKAGE = """
 import runpy, sys
 package, name, *sys.argv[1:] = sys.argv[1:]
 sys.modules[package] = None
@@ -126,7 +126,7 @@ def test_a_missing_package_is_named_when_it_is_needed(package, extra, name, argu
     """In the environment of `make app`, --help works, and a program that needs an extra names it."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-c", LACKING, package, name, *arguments]
+        command = [sys.executable, "-c", RUN_WITHOUT_PACKAGE, package, name, *arguments]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
     assert run("--help").stdout.startswith("usage: attention-atlas ")
@@ -136,21 +136,21 @@ def test_a_missing_package_is_named_when_it_is_needed(package, extra, name, argu
 
 
 def test_help_needs_no_extra():
-    """In the environment of `pip install attention-atlas`; huggingface_hub brings tqdm."""
+    """With the packages of `pip install attention-atlas`; huggingface_hub depends on tqdm."""
     program = f"""
 import importlib, sys
 sys.modules |= dict.fromkeys(("sacrebleu", "sacremoses", "matplotlib", "gradio"))
-for name in {OURS}:
+for name in {PACKAGED}:
     try:
         importlib.import_module(name).main(["--help"])
     except SystemExit:
         continue
     except ModuleNotFoundError as error:
-        print("LACKING", name, error.name)
+        print("MISSING", name, error.name)
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and "LACKING" not in done.stdout, done.stdout.partition("LACKING")[2] + done.stderr
-    assert done.stdout.count("usage: ") >= len(OURS)
+    assert done.returncode == 0 and "MISSING" not in done.stdout, done.stdout.partition("MISSING")[2] + done.stderr
+    assert done.stdout.count("usage: ") >= len(PACKAGED)
 
 
 def source_of(name: str) -> str:
@@ -158,15 +158,15 @@ def source_of(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-FIGURES = sorted(name for name in MODULES if "add_json(" in source_of(name))
+BENCHMARKS = sorted(name for name in MODULES if "add_json(" in source_of(name))
 MEASUREMENTS = sorted(name for name in MODULES if "destination(" in source_of(name))
 
 
 OUTPUTS = [
-    *((name, ("--json", "kept.json")) for name in FIGURES),
-    *((name, ("--checkpoint", "tiny", "--out", "kept.json")) for name in MEASUREMENTS),
-    ("bench.compare", ("--png", "kept.png")),
-    ("attention_atlas.viz.learning_curves", ("none", "--out", "kept.png")),
+    *((name, ("--json", "out.json")) for name in BENCHMARKS),
+    *((name, ("--checkpoint", "tiny", "--out", "out.json")) for name in MEASUREMENTS),
+    ("bench.compare", ("--png", "out.png")),
+    ("attention_atlas.viz.learning_curves", ("none", "--out", "out.png")),
 ]
 
 
@@ -179,22 +179,22 @@ def test_programs_do_not_overwrite_files(name, arguments, tiny_checkpoint, tmp_p
         importlib.import_module(name).main([*arguments])
 
 
-def test_documented_commands_do_not_write_into_shipped_checkpoints(tmp_path, monkeypatch):
-    """No documented command is refused because of files in the shipped folders."""
+def test_documented_commands_are_not_refused_because_of_existing_files(tmp_path, monkeypatch):
+    """They reach the loading of the model, with the shipped checkpoints in the current folder."""
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     monkeypatch.chdir(tmp_path)
     pages, pace = "\n".join(map(read, GUIDES)), "attention_atlas.model.training.pace.measure"
-    named = re.findall(r"`attention-atlas\s+([^`]+)`", pages)
-    commands = [(COMMANDS[name][0], *rest) for name, *rest in map(str.split, named) if name in COMMANDS]
-    commands += [tuple(found.split()) for found in re.findall(r"`python\s+-m\s+([^`]+)`", pages)]
+    lines = re.findall(r"`attention-atlas\s+([^`]+)`", pages)
+    commands = [(COMMANDS[name][0], *rest) for name, *rest in map(str.split, lines) if name in COMMANDS]
+    commands += [tuple(line.split()) for line in re.findall(r"`python\s+-m\s+([^`]+)`", pages)]
     measuring = [command for command in commands if command[0] in (*MEASUREMENTS, pace)]
     assert len(measuring) >= 6
 
-    def reached(*_: object, **options: object) -> None:
+    def stop(*_: object, **options: object) -> None:
         raise InterruptedError
 
-    monkeypatch.setattr("attention_atlas.model.translator.Translator.load", reached)
-    monkeypatch.setattr("attention_atlas.model.training.pace.measure.measure", reached)
+    monkeypatch.setattr("attention_atlas.model.translator.Translator.load", stop)
+    monkeypatch.setattr("attention_atlas.model.training.pace.measure.measure", stop)
     for name, *arguments in measuring:
         with pytest.raises(InterruptedError):
             importlib.import_module(name).main(arguments)

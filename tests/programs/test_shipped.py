@@ -1,4 +1,4 @@
-"""Shipped checkpoints are found by name where only the package is installed, with the files in their folders."""
+"""An installed package finds its checkpoints by name, and programs do not write into their folders."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MEANS = "means.safetensors"
 
 
 @pytest.fixture()
-def afar(tiny_checkpoint, tmp_path, monkeypatch) -> Path:
-    """The checkpoints of an installed package, with "tiny"; the current folder is empty."""
+def package_checkpoints(tiny_checkpoint, tmp_path, monkeypatch) -> Path:
+    """The checkpoints folder of an installed package, with "tiny"; the current folder is empty."""
     shipped = tmp_path / "package" / "checkpoints"
     shutil.copytree(tiny_checkpoint, shipped / "tiny")
     (tmp_path / "here").mkdir()
@@ -28,18 +28,18 @@ def afar(tiny_checkpoint, tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["tiny", "checkpoints/tiny"])
-def test_a_folder_hides_a_shipped_checkpoint_only_if_it_is_one(name, afar, tiny_checkpoint):
-    assert files.checkpoint_folder(name) == afar / "tiny"
+def test_a_folder_hides_a_shipped_checkpoint_only_if_it_is_one(name, package_checkpoints, tiny_checkpoint):
+    assert files.checkpoint_folder(name) == package_checkpoints / "tiny"
     Path(name).mkdir(parents=True)
     (Path(name) / "heads.json").write_text("{}", encoding="utf-8")
-    assert files.checkpoint_folder(name) == afar / "tiny"
+    assert files.checkpoint_folder(name) == package_checkpoints / "tiny"
     shutil.copy(tiny_checkpoint / "config.json", name)
     assert files.checkpoint_folder(name) == Path(name)
     assert files.checkpoint_folder("other") == Path("other")
 
 
 @pytest.mark.parametrize("name", MEASUREMENTS)
-def test_a_measurement_of_an_installed_checkpoint_needs_out(name, afar):
+def test_a_measurement_of_an_installed_checkpoint_needs_out(name, package_checkpoints):
     with pytest.raises(ValueError, match=r"tiny was installed with the package, .* --out names another file"):
         importlib.import_module(name).main(["--checkpoint", "tiny"])
     with pytest.raises(ValueError, match="the folder nowhere is missing"):
@@ -47,12 +47,12 @@ def test_a_measurement_of_an_installed_checkpoint_needs_out(name, afar):
     assert not list(Path.cwd().iterdir())
 
 
-def test_means_are_found_in_the_checkpoints_folder(afar, capsys):
+def test_stored_means_are_read_from_the_folder_of_the_checkpoint(package_checkpoints):
     means.main(["--checkpoint", "tiny", "--out", MEANS])
-    shutil.move(MEANS, afar / "tiny" / MEANS)
-    parser = program.command_line("attention-atlas none", "About.")
+    shutil.move(MEANS, package_checkpoints / "tiny" / MEANS)
+    parser = program.command_line("attention-atlas test", "About.")
     program.add_checkpoint(parser)
-    assert parser.parse_args(["--checkpoint", "tiny"]).checkpoint == afar / "tiny"
+    assert parser.parse_args(["--checkpoint", "tiny"]).checkpoint == package_checkpoints / "tiny"
     Path("lines.txt").write_text("Der kleine Hund schläft.\nEine Frau liest ein Buch.\n", encoding="utf-8")
     options = ["--checkpoint", "tiny", "--sentences", "lines.txt", "--limit", "2"]
     survey.main([*options, "--directions", "de-en", "--ablate", "1", "--out", "heads.json"])

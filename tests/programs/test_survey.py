@@ -1,4 +1,4 @@
-"""attention-atlas survey: heads.json holds no sentence, and is the same for any number of processes."""
+"""attention-atlas survey: heads.json contains no sentence, and does not depend on the number of processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def files(tmp_path, times: int = 1) -> list[str]:
     return [str(tmp_path / "s.de"), str(tmp_path / "s.en")]
 
 
-def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_path, monkeypatch, capsys):
+def test_a_survey_with_ablation_is_written_without_its_sentences(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("attention_atlas.model.analysis.survey.run.sentences", lambda language: SENTENCES[0:6:2])
     with pytest.raises(ValueError, match="means"):
         survey.main(["--checkpoint", str(folder), "--sentences", *files(tmp_path), "--ablate", "1"])
@@ -42,15 +42,15 @@ def test_a_survey_with_ablation_is_written_and_holds_no_sentence(folder, tmp_pat
         survey.main(options[:-6])
     text = (folder / "heads.json").read_text()
     assert not any(sentence in text for sentence in SENTENCES) and "Hund" not in text
-    survey_of_direction = read_survey(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]
-    assert (survey_of_direction.sentences, survey_of_direction.ablated, survey_of_direction.references) == (7, 2, True)
-    for kind in survey_of_direction.kinds.values():
+    result = read_survey(folder / "heads.json", json.loads(text)["digest"]).directions["de-en"]
+    assert (result.sentences, result.ablated, result.references) == (7, 2, True)
+    for kind in result.kinds.values():
         assert kind.statistics["ablation"].sentences == 2 and kind.statistics["gradient"].sentences == 7
     assert not (folder / "heads.json.parts").exists()
     assert "7 sentences" in capsys.readouterr().out
 
 
-def test_a_trial_reads_as_few_of_our_own_sentences(folder, tmp_path):
+def test_a_limit_applies_to_the_packages_own_sentences(folder, tmp_path):
     survey.main(["--checkpoint", str(folder), "--directions", "de-en", "--limit", "3", "--out", str(tmp_path / "try")])
     assert json.loads((tmp_path / "try").read_text())["directions"]["de-en"]["sentences"] == 3
 
@@ -65,17 +65,9 @@ def test_files_of_unequal_length_are_refused(folder, tmp_path):
 @pytest.mark.long
 def test_a_killed_run_of_two_processes_continues_to_the_same_file(folder, tmp_path):
     """A run is killed after its first part, and two processes continue it."""
-    command = [
-        "-m",
-        "attention_atlas.model.survey",
-        "--checkpoint",
-        str(folder),
-        "--directions",
-        "de-en",
-        "--sentences",
-        *files(tmp_path, 90),
-    ]
-    survey.main(command[2:])
+    options = ["--checkpoint", str(folder), "--directions", "de-en", "--sentences", *files(tmp_path, 90)]
+    command = ["-m", "attention_atlas.model.survey", *options]
+    survey.main(options)
     expected = (folder / "heads.json").read_bytes()
     (folder / "heads.json").unlink()
     with subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE) as running:

@@ -1,4 +1,4 @@
-"""attention-atlas translate: output, files and errors."""
+"""attention-atlas translate: its output, its files of traces, and its errors."""
 
 from __future__ import annotations
 
@@ -38,12 +38,7 @@ def test_lines_keep_their_order_and_empty_lines_stay_empty(run, tiny_translator,
     lines = [SENTENCES[0], "", "Tee", "  ", *SENTENCES[2:9:2]]
     expected = [tiny_translator.translate(line).translation if line.strip() else "" for line in lines]
     assert run(stdin="\n".join(lines).encode()) == expected
-    assert (
-        run(
-            stdin="\r\n".join(lines).encode() + b"\r\n",
-        )
-        == expected
-    )
+    assert run(stdin="\r\n".join(lines).encode() + b"\r\n") == expected
     assert run(*lines[:1], lines[2]) == [expected[0], expected[2]]
     assert run(stdin=b"") == []
 
@@ -70,18 +65,18 @@ def test_json_has_tokens_and_their_log_probabilities(run, tiny_translator):
         np.testing.assert_allclose(result["log_probabilities"], trace.log_probability, atol=1e-4)
 
 
-def test_beam_one_is_greedy_and_a_wider_beam_is_no_less_probable(run):
+def test_a_beam_of_one_is_greedy_and_a_wider_beam_is_no_less_probable(run):
     def totals(*options: str) -> list[float]:
         return [sum(json.loads(line)["log_probabilities"]) for line in run("--json", *options, *SENTENCES[:6:2])]
 
     assert run("--beam", "1", *SENTENCES[:6:2]) == run(*SENTENCES[:6:2])
     finished = [json.loads(line)["finished"] for line in run("--json", *SENTENCES[:6:2])]
-    for greedy, wide, ends in zip(totals(), totals("--beam", "8"), finished):
-        assert not ends or wide >= greedy - 1e-4
+    for greedy, wide, is_finished in zip(totals(), totals("--beam", "8"), finished):
+        assert not is_finished or wide >= greedy - 1e-4
 
 
 @pytest.mark.parametrize("beam", ["1", "4"])
-def test_attention_is_that_of_the_printed_translation(run, tiny_translator, tmp_path, beam):
+def test_the_attention_file_belongs_to_the_printed_translation(run, tiny_translator, tmp_path, beam):
     path = tmp_path / "maps.npz"
     printed = json.loads(run("--json", "--beam", beam, "--attention", str(path), SENTENCES[0])[0])
     trace = storage.from_npz(path.read_bytes())
@@ -98,7 +93,7 @@ def test_attention_is_that_of_the_printed_translation(run, tiny_translator, tmp_
         run("--attention", str(tmp_path / "two.npz"), "Hund", "Katze")
 
 
-def test_the_direction_is_chosen(run, tiny_translator):
+def test_the_direction_option_selects_the_target_language(run, tiny_translator):
     expected = tiny_translator.translate(SENTENCES[1], "en-fr").translation
     assert run("--direction", "en-fr", SENTENCES[1]) == [expected]
 
@@ -138,39 +133,32 @@ def test_traces_of_lines_agree_with_the_translator(run, tiny_translator, tmp_pat
     names = ["000001.npz", "000003.npz", "000004.npz"]
     assert sorted(path.name for path in folder.iterdir()) == names
     for name, line in zip(names, filter(None, lines)):
-        texts, expected = storage.from_npz((folder / name).read_bytes()), tiny_translator.translate(line)
-        assert texts.source_text == line and texts.target_ids == expected.target_ids
-        np.testing.assert_allclose(texts.cross.weights, expected.cross.weights, atol=1e-5)
+        trace, expected = storage.from_npz((folder / name).read_bytes()), tiny_translator.translate(line)
+        assert trace.source_text == line and trace.target_ids == expected.target_ids
+        np.testing.assert_allclose(trace.cross.weights, expected.cross.weights, atol=1e-5)
 
 
-def test_existing_traces_are_kept_and_others_are_replaced(run, tmp_path):
+def test_complete_traces_are_reused_and_others_replaced(run, tmp_path):
     lines = "\n".join(SENTENCES[:3]).encode()
     run("--traces", str(tmp_path), stdin=lines)
     first, second, third = (tmp_path / f"00000{number}.npz" for number in (1, 2, 3))
-    kept, expected = first.stat().st_mtime_ns, second.read_bytes()
+    modified, expected = first.stat().st_mtime_ns, second.read_bytes()
     second.write_bytes(b"half a file")
     third.write_bytes(expected)  # of another text
     run("--traces", str(tmp_path), stdin=lines)
-    assert first.stat().st_mtime_ns == kept
+    assert first.stat().st_mtime_ns == modified
     assert [storage.from_npz(path.read_bytes()).source_text for path in (second, third)] == list(SENTENCES[1:3])
 
 
 @pytest.mark.long
 def test_processes_under_torchrun_share_the_traces(tiny_checkpoint, tmp_path):
-    command = [
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc_per_node=2",
-        "-m",
-        "attention_atlas.model.translate",
-    ]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
+    command = [*torchrun, "attention_atlas.model.translate"]
     options = ["--checkpoint", str(tiny_checkpoint), "--device", "cpu", "--traces", str(tmp_path / "maps")]
     done = subprocess.run(
-        [sys.executable, *command, *options], cwd=ROOT, input="\n".join(SENTENCES[:5]), capture_output=True, text=True
+        [*command, *options], cwd=ROOT, input="\n".join(SENTENCES[:5]), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == f"5 traces in {tmp_path / 'maps'}"
     texts = [storage.from_npz(path.read_bytes()).source_text for path in sorted((tmp_path / "maps").iterdir())]
     assert texts == list(SENTENCES[:5])
 

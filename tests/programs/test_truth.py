@@ -1,4 +1,4 @@
-"""attention-atlas truth: every kind of benchmark on a tiny model, stored without sentences, and resumed runs."""
+"""attention-atlas truth: every kind of benchmark on a tiny model; results without sentences; resumed runs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PAIRS = [
     ("Eine Frau liest ein Buch im Park .", "A woman reads a book in the park ."),
     ("Der Mann trinkt einen Kaffee .", "The man drinks a coffee ."),
 ]
-# Ten sentences of our own with links by hand, those of some aligner, and what was counted on paper: links, sure ones,
-# right by the sure ones, right by the possible ones. "Sie gibt auf" and the like have possible links.
+# Links made by hand (p: possible), links of an aligner, and counts: links, sure links by hand, correct ones among the
+# sure links, correct ones among the possible links.
 BY_HAND = [
     ("1-1 2-2", "1-1 2-2", (2, 2, 2, 2)),
     ("1-1 2-2 3-3", "1-1 2-3", (2, 3, 1, 1)),
@@ -44,16 +44,16 @@ TOTAL = (26, 23, 15, 20)  # AER 1 - 35 / 49
 
 def test_scores_of_ten_sentences_agree_with_counts_by_hand():
     scores = [
-        score_links(parse_links(found, first=1).possible, parse_links(gold, first=1)) for gold, found, _ in BY_HAND
+        score_links(parse_links(links, first=1).possible, parse_links(gold, first=1)) for gold, links, _ in BY_HAND
     ]
-    for one, (_, _, counts) in zip(scores, BY_HAND, strict=True):
-        assert (one.links, one.sure, one.right_sure, one.right_possible) == counts
+    for score, (_, _, counts) in zip(scores, BY_HAND, strict=True):
+        assert (score.links, score.sure, score.right_sure, score.right_possible) == counts
     total = pool_scores(scores)
     assert (total.links, total.sure, total.right_sure, total.right_possible) == TOTAL
     assert total.error_rate == pytest.approx(1 - 35 / 49)
 
 
-def test_links_follow_the_direction_and_external_links_are_scored(tmp_path):
+def test_links_are_reversed_with_the_direction_and_external_links_are_scored(tmp_path):
     (tmp_path / "gold.de").write_text("Der Hund schläft .\nDie Sonne scheint heute .\n")
     (tmp_path / "gold.en").write_text("The dog sleeps .\nToday the sun shines .\n")
     (tmp_path / "gold.talp").write_text("1-1 2-2 3-3 4-4\n1-2 2-3 3-4 4-1 5p5\n")
@@ -62,8 +62,8 @@ def test_links_follow_the_direction_and_external_links_are_scored(tmp_path):
     assert forward[1][1].sure == {(0, 1), (1, 2), (2, 3), (3, 0)} and forward[1][1].possible >= {(4, 4)}
     assert backward[1][1].sure == {(1, 0), (2, 1), (3, 2), (0, 3)} and backward[1][0] == forward[1][0][::-1]
     others = {"back": {"file": "back.talp", "reversed": True}}
-    benchmark_of_others = Benchmark("b", "alignment", "", "", ("de-en",), "", {"others": others})
-    assert alignment.external_rates(benchmark_of_others, tmp_path) == {"back": 12.5}
+    external = Benchmark("b", "alignment", "", "", ("de-en",), "", {"others": others})
+    assert alignment.external_rates(external, tmp_path) == {"back": 12.5}
     (tmp_path / "gold.talp").write_text("1-1\n")
     with pytest.raises(ValueError, match="2 sentences and 1 lines"):
         alignment.sentences(tmp_path, ("de", "en"))
@@ -71,12 +71,9 @@ def test_links_follow_the_direction_and_external_links_are_scored(tmp_path):
 
 def test_the_diagonal_links_first_and_last_words():
     for sources, targets in ((5, 9), (9, 5), (1, 3), (3, 1)):
-        sources_of = dict((target, source) for source, target in alignment.diagonal(sources, targets))
-        assert (
-            sources_of[0] == 0
-            and (targets == 1 or sources_of[targets - 1] == sources - 1)
-            and len(sources_of) == targets
-        )
+        source_by_target = {target: source for source, target in alignment.diagonal(sources, targets)}
+        assert source_by_target[0] == 0 and len(source_by_target) == targets
+        assert targets == 1 or source_by_target[targets - 1] == sources - 1
 
 
 def test_calibration_error_follows_its_definition():
@@ -88,7 +85,7 @@ def test_calibration_error_follows_its_definition():
     assert calibration.pool_bins([bins, bins])[1] == [4, 0.15, 0.5]
 
 
-def test_rules_judge_translations():
+def test_rules_detect_hallucinations_and_repetitions():
     rules = {"pairs": 3, "beginning": 4, "chrf": 25}
     reference = "The committee adopted the report."
     assert provoked.judge("A man plays guitar on a bench.", reference, rules) == {"hallucination"}
@@ -146,7 +143,7 @@ BENCHES = [
 ]
 
 
-def plant_data(monkeypatch, held_out: dict) -> None:
+def patch_data(monkeypatch, held_out: dict) -> None:
     """Measure BENCHES on these held-out pairs, with PAIRS as good translations."""
     monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
     monkeypatch.setattr("attention_atlas.model.truth.report.read_benchmarks", lambda: BENCHES)
@@ -157,7 +154,7 @@ def plant_data(monkeypatch, held_out: dict) -> None:
 
 def test_every_kind_is_measured_and_a_stopped_run_continues(folder, monkeypatch, capsys):
     where, held_out = folder
-    plant_data(monkeypatch, held_out)
+    patch_data(monkeypatch, held_out)
     options = ["--checkpoint", str(where / "tiny"), "--data", str(where / "data")]
     monkeypatch.setitem(truth.KINDS, "contrastive", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -165,15 +162,14 @@ def test_every_kind_is_measured_and_a_stopped_run_continues(folder, monkeypatch,
     assert not (where / "tiny" / "truth.json").exists()
     monkeypatch.setitem(truth.KINDS, "contrastive", contrastive.measure)
     for kind in ("alignment", "quiet", "labelled", "calibration"):
-        monkeypatch.setitem(truth.KINDS, kind, interrupted)  # they are done
+        monkeypatch.setitem(truth.KINDS, kind, interrupted)  # their results are stored
     truth.main(options)
     values = json.loads((where / "tiny" / "truth.json").read_text())
     assert values["digest"] == load(where / "tiny").digest
     by_name = {result["benchmark"]: result["found"] for result in values["results"]}
     assert set(by_name) == {"links", "pairs", "alarms", "judged", "calibrated"}
-    assert np.shape(by_name["links"]["heads"]["read"]) == (3, 4) and set(by_name["links"]["chosen"]) == {
-        *alignment.MODES
-    }
+    assert np.shape(by_name["links"]["heads"]["read"]) == (3, 4)
+    assert set(by_name["links"]["chosen"]) == {*alignment.MODES}
     assert by_name["pairs"]["phenomena"]["all"]["pairs"] == 4 and by_name["judged"]["labels"]["hallucination"] == 4
     assert sum(row[0] for row in by_name["calibrated"]["bins"]["all"]) > 0
     trust = Trust.from_json(values["trust"]["de-en"])
@@ -185,7 +181,7 @@ def test_every_kind_is_measured_and_a_stopped_run_continues(folder, monkeypatch,
     with pytest.raises(ValueError, match=r"truth\.json is there already: --replace"):
         truth.main(options)
     monkeypatch.setitem(truth.KINDS, "alignment", alignment.measure)
-    truth.main([*options, "--only", "links", "--replace"])  # the others stay
+    truth.main([*options, "--only", "links", "--replace"])  # the other results remain
     remeasured = json.loads((where / "tiny" / "truth.json").read_text())
     assert [result["benchmark"] for result in remeasured["results"]] == [
         result["benchmark"] for result in values["results"]
@@ -202,7 +198,7 @@ def test_every_kind_is_measured_and_a_stopped_run_continues(folder, monkeypatch,
 
 def test_an_imported_model_is_measured(folder, monkeypatch, tmp_path):
     where, held_out = folder
-    plant_data(monkeypatch, held_out)
+    patch_data(monkeypatch, held_out)
     theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")
     truth.main(["--checkpoint", str(tmp_path / "marian"), "--data", str(where / "data")])
     values = json.loads((tmp_path / "marian" / "truth.json").read_text())
@@ -214,8 +210,7 @@ def interrupted(*_) -> dict:
     raise KeyboardInterrupt
 
 
-def test_shipped_files_are_benchmarks():
+def test_shipped_benchmarks_cover_every_kind_and_have_different_definitions():
     shipped = read_benchmarks()
-    assert {bench.kind for bench in shipped} == set(truth.KINDS) and len(
-        {bench.definition for bench in shipped}
-    ) == len(shipped)
+    assert {bench.kind for bench in shipped} == set(truth.KINDS)
+    assert len({bench.definition for bench in shipped}) == len(shipped)

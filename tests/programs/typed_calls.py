@@ -1,5 +1,6 @@
-"""The documented calls with the types that they have. `mypy --strict` reads it against the installed package, far from
-the checkout; test_package.py runs it there, too, so that no call is only typed.
+"""Documented calls and the types of their results. test_package.py checks them with `mypy --strict`, and runs them.
+
+Both use the installed package, outside the checkout.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def traces(translator: Translator) -> TranslationTrace:
     assert_type(trace.log_probability, np.ndarray)
     assert_type(trace.maps(AttentionKind.CROSS), AttentionMaps)
     assert_type(trace.maps("cross").weights, np.ndarray)
-    assert_type(trace.cross, AttentionMaps | Any)  # None of a network that has no such attention
+    assert_type(trace.cross, AttentionMaps | Any)  # Any: None for a network without this attention
     assert_type(trace.cross.weights, np.ndarray | Any)
     assert_type(translator.trace(TEXT, target="I would like a beer, please."), TranslationTrace)
     assert_type(translator.trace(source_ids=trace.source_ids, target=trace.target_ids), TranslationTrace)
@@ -106,7 +107,7 @@ def streams(translator: Translator, trace: TranslationTrace) -> None:
 
 def pictures(trace: TranslationTrace) -> None:
     view = viz.View("cross", layer=2, head=4, words=True, predicted=True)
-    # Figures, of Plotly, which has no types of its own.
+    # Plotly's figures have no types.
     viz.plot_heatmap(trace, view).update_layout(height=420)
     viz.plot_grid(trace, "encoder_self")
     viz.plot_lines(trace, viz.View("cross", heads=[(2, 4), (1, 0)]), coverage=0.7)

@@ -1,4 +1,4 @@
-"""Fixture of the tests of training: a generated corpus."""
+"""A generated corpus for tests of training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory, tokenizer) -> list[str]:
-    """Options with a tokenizer and a pair of aligned files: sixty generated lists of animals."""
+    """Options that name a tokenizer and a pair of aligned files with sixty generated lists of animals."""
     folder = tmp_path_factory.mktemp("corpus")
     random = np.random.default_rng(4)
     german, english = ("Hund", "Vogel", "Fisch", "Pferd"), ("dog", "bird", "fish", "horse")
@@ -18,11 +18,5 @@ def corpus(tmp_path_factory, tokenizer) -> list[str]:
     (folder / "dev.de").write_text("Ein Hund Ein Wal.\nEin Wal.\n")
     (folder / "dev.en").write_text("A dog A whale.\nA whale.\n")
     (folder / "tokenizer.model").write_bytes(tokenizer.model)
-    return [
-        "--tokenizer",
-        str(folder / "tokenizer.model"),
-        "--pair",
-        "de-en",
-        str(folder / "train.de"),
-        str(folder / "train.en"),
-    ]
+    pair = [str(folder / "train.de"), str(folder / "train.en")]
+    return ["--tokenizer", str(folder / "tokenizer.model"), "--pair", "de-en", *pair]

@@ -1,38 +1,22 @@
-"""Small runs: their options, the command that starts one, and the losses that it logged."""
+"""Options of small training runs, the command that starts one, and the losses that it logged."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
 import torch
 
 CPU = torch.device("cpu")
-SMALL = [
-    "--d-model",
-    "16",
-    "--num-heads",
-    "2",
-    "--num-encoder-layers",
-    "1",
-    "--num-decoder-layers",
-    "2",
-    "--d-feedforward",
-    "24",
-    "--tokens-per-batch",
-    "100",
-    "--warmup-updates",
-    "20",
-    "--learning-rate",
-    "0.005",
-    "--cooldown-updates",
-    "10",
-    "--evaluate-every",
-    "100000",
-    "--device",
-    "cpu",
-]
+SCHEDULE = shlex.split(
+    "--tokens-per-batch 100 --warmup-updates 20 --cooldown-updates 10 --evaluate-every 100000 --device cpu"
+)
+SMALL = shlex.split(
+    "--d-model 16 --num-heads 2 --num-encoder-layers 1 --num-decoder-layers 2 --d-feedforward 24 --learning-rate 0.005"
+)
+SMALL += SCHEDULE
 
 
 def command(*arguments: object) -> list[str]:

@@ -1,4 +1,4 @@
-"""The loss agrees with torch's over real tokens, and a batch and a toy task are memorized."""
+"""The loss agrees with torch's cross-entropy over real tokens; models memorize a batch and a toy task."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def test_padding_changes_neither_loss_nor_gradient(tokenizer):
         total = sum(losses_of_batch)
         total.backward()
         results.append((total.item(), {name: p.grad.clone() for name, p in model.named_parameters()}))
-    alone, plain_loss = results[0][1], results[0][0]
+    expected_loss, expected_gradients = results[0]
     for loss, gradients in results[1:]:
-        assert loss == pytest.approx(plain_loss, rel=1e-5)
+        assert loss == pytest.approx(expected_loss, rel=1e-5)
         for name, gradient in gradients.items():
-            torch.testing.assert_close(gradient, alone[name], atol=1e-4, rtol=1e-4, msg=name)
+            torch.testing.assert_close(gradient, expected_gradients[name], atol=1e-4, rtol=1e-4, msg=name)
 
 
 def test_one_batch_overfits(tokenizer):
@@ -118,10 +118,12 @@ def test_the_toy_task_reaches_zero_errors():
     assert [" ".join(words[i] for i in row[:-1]) for row in ids] == english
 
 
-def test_a_process_without_a_row_adds_nothing(tokenizer):
+def test_a_process_without_a_row_has_zero_loss_and_gradients(tokenizer):
     examples, model = Examples.of([([4, 9, 2], [9, 10])]), build_tiny_model(tokenizer)
     batch = make_batch(examples, np.array([0]), tokenizer, rank=1, world_size=2)
     loss = SummedLoss(model, 0.1)(batch.source, batch.inputs, batch.outputs)
     loss.backward()
     assert loss.item() == 0 and batch.tokens == 3
-    assert all((p.grad == 0).all() for p in model.parameters())  # and none is missing: processes must agree on that
+    assert all(
+        (p.grad == 0).all() for p in model.parameters()
+    )  # none is None: all processes must have the same gradients

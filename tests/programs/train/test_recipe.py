@@ -1,4 +1,4 @@
-"""The commands of docs/how-to/own-data.md run on generated lines: split, train, export, draw, evaluate, translate."""
+"""The commands of docs/how-to/own-data.md run on a generated corpus: split, train, draw, evaluate, translate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PLACES = {
     "under bron": "under the bridge",
 }
 TEXT = "Hunden hör katten vid sjön ."
-HELD_OUT = 20  # instead of 1,000 lines each
+HELD_OUT = 20  # lines in dev and test, instead of 1,000
 SMALLER = (
     "--d-model 48 --num-heads 4 --num-encoder-layers 1 --num-decoder-layers 2 --d-feedforward 96 --dropout 0 "
     "--vocabulary-size 320 --max-updates 160 --warmup-updates 40 --cooldown-updates 80 --learning-rate 0.01 "
@@ -47,7 +47,7 @@ def recipe() -> str:
 
 
 def scaled(script: str) -> str:
-    """The recipe's own commands with fewer held-out lines, a smaller and shorter run, and the last text replaced."""
+    """Return the commands with fewer held-out lines, a smaller model, a shorter run, and TEXT to translate."""
     for lines in (1000, 1001, 2000):
         assert str(lines) in script
         script = re.sub(rf"(?<!\d){lines}(?!\d)", str(lines // 1000 * HELD_OUT + lines % 1000), script)
@@ -57,7 +57,7 @@ def scaled(script: str) -> str:
     return script
 
 
-def test_its_programs_know_every_word_of_the_recipe():
+def test_the_programs_accept_every_option_of_the_recipe():
     lines = [line for line in recipe().replace("\\\n", " ").splitlines() if line.startswith("attention-atlas ")]
     parse = {
         "train": lambda argv: options.parse(argv, ""),
@@ -65,7 +65,7 @@ def test_its_programs_know_every_word_of_the_recipe():
         "evaluate": evaluate.parse,
         "translate": translate.parse,
     }
-    train, curves, score, _ = [parse[name](given) for _, name, *given in map(shlex.split, lines)]
+    train, curves, score, _ = [parse[name](arguments) for _, name, *arguments in map(shlex.split, lines)]
     assert train.directions == ["sv-en"] and train.out == score.checkpoint and [train.run] == curves.runs
 
 

@@ -1,4 +1,4 @@
-"""Several processes of torchrun train as one process does, also after one was killed."""
+"""Several processes under torchrun train like one process, also after one of them was killed."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
-def assert_same(one: Path, other: Path) -> None:
-    expected, actual = weights(one), weights(other)
+def assert_same(expected_run: Path, run: Path) -> None:
+    expected, actual = weights(expected_run), weights(run)
     assert expected.keys() == actual.keys()
     assert max((expected[name] - actual[name]).abs().max() for name in expected) <= 1e-6
-    np.testing.assert_allclose(losses(one), losses(other), atol=1e-5)
+    np.testing.assert_allclose(losses(run), losses(expected_run), atol=1e-5)
 
 
 @contextlib.contextmanager
-def started(*arguments: object) -> Iterator[subprocess.Popen]:
+def start(*arguments: object) -> Iterator[subprocess.Popen]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
         [*map(str, arguments)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -96,32 +96,32 @@ def whole(options, tmp_path_factory) -> Path:
 
 @pytest.mark.long
 def test_two_processes_train_as_one_with_the_whole_batch(options, whole, tmp_path):
-    with started(*TORCHRUN, "-m", "attention_atlas.model.train", "--run-dir", tmp_path / "two", *options) as process:
-        said, _ = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 0, said
+    with start(*TORCHRUN, "-m", "attention_atlas.model.train", "--run-dir", tmp_path / "two", *options) as process:
+        output, _ = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, output
     assert_same(whole, tmp_path / "two")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("first", "then"), [(TORCHRUN, []), ([], TORCHRUN)], ids=["two then one", "one then two"])
-def test_a_killed_run_continues_with_another_number_of_processes(options, whole, tmp_path, first, then):
+@pytest.mark.parametrize(("first", "second"), [(TORCHRUN, []), ([], TORCHRUN)], ids=["two then one", "one then two"])
+def test_a_killed_run_continues_with_another_number_of_processes(options, whole, tmp_path, first, second):
     run, state = tmp_path / "run", tmp_path / "run" / "state.safetensors"
     command = ["-m", "attention_atlas.model.train", "--run-dir", run, *options]
-    with started(*(first or [sys.executable]), *command) as process:
+    with start(*(first or [sys.executable]), *command) as process:
         while not state.exists() and process.poll() is None:
             time.sleep(0.01)
         os.kill((children(process.pid) or [process.pid])[-1], signal.SIGKILL)
-        said, _ = process.communicate(timeout=TIMEOUT)
+        output, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode != 0 and losses(run) == []
-    assert not first or "error: this run was stopped, or another of its processes has ended" in said, said
-    with started(*(then or [sys.executable]), *command, "--resume") as process:
-        said, _ = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 0, said
+    assert not first or "error: this run was stopped, or another of its processes has ended" in output, output
+    with start(*(second or [sys.executable]), *command, "--resume") as process:
+        output, _ = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, output
     assert_same(whole, run)
 
 
 @pytest.mark.long
-def test_a_new_tokenizer_is_learnt_once_and_a_stage_is_made_by_two_processes(corpus, tmp_path):
+def test_two_processes_make_a_stage_with_one_new_tokenizer(corpus, tmp_path):
     settings = {"directions": ["de-en"], "pair": corpus[-3:], "vocabulary_size": 290, "max_updates": 4}
     sizes = {"d_model": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_feedforward": 16}
     stage = Stage("own", "train", "train", {**settings, **sizes, "cooldown_updates": 0})

@@ -1,12 +1,11 @@
-"""A run that is killed and resumed, or shared by two processes, has the same result."""
+"""A run that is killed and resumed has the same result as an uninterrupted run."""
 
 from __future__ import annotations
 
 import json
-import os
+import shlex
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from attention_atlas.model.train import Trainer
 from attention_atlas.model.training.batches import Examples
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.state import TrainingState
-from bench.ports import free_port
 from tests import ROOT
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.programs.train.runs import CPU, SMALL, command, losses
@@ -78,22 +76,22 @@ def test_a_damaged_state_is_named(tokenizer, tmp_path, content):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("wanted", [1, 3, pytest.param(20, marks=pytest.mark.endure)])
-def test_a_killed_run_resumes_exactly(corpus, tmp_path, wanted):
+@pytest.mark.parametrize("num_kills", [1, 3, pytest.param(20, marks=pytest.mark.endure)])
+def test_a_killed_run_resumes_exactly(corpus, tmp_path, num_kills):
     """After SIGKILL while training and saving, the state is whole, and the losses are those of an uninterrupted run."""
-    updates = 130 * wanted if wanted > 1 else 50
+    updates = 130 * num_kills if num_kills > 1 else 50
     options = [*corpus, *SMALL, "--max-updates", str(updates), "--save-every", "7"]
-    # In a process of its own, too: what other tests leave behind in this one, such as threads, changes the last digits.
+    # In a process of its own: threads of other tests in this process would change the last digits.
     subprocess.run(command("--run", tmp_path / "whole", *options), cwd=ROOT, check=True, capture_output=True)
     broken, kills, random = tmp_path / "broken", 0, np.random.default_rng()
     with open(tmp_path / "stderr", "w") as errors:
-        for _ in range(20 * wanted):
+        for _ in range(20 * num_kills):
             resume = ["--resume"] if (broken / "state.safetensors").exists() else []
             process = subprocess.Popen(command("--run", broken, *options, *resume), cwd=ROOT, stderr=errors)
             before = _written(broken)
-            while kills < wanted and process.poll() is None and _written(broken) in (None, before):
+            while kills < num_kills and process.poll() is None and _written(broken) in (None, before):
                 time.sleep(0.01)
-            if kills == wanted:
+            if kills == num_kills:
                 process.wait(600)
             elif process.poll() is None:
                 time.sleep(random.uniform(0, 0.3))
@@ -102,8 +100,10 @@ def test_a_killed_run_resumes_exactly(corpus, tmp_path, wanted):
                 kills += 1
             if process.returncode == 0:
                 break
-            checkpoint.safe_open(broken / "state.safetensors", framework="pt").keys()  # whole, whenever the kill came
-    assert kills == wanted, (tmp_path / "stderr").read_text()
+            checkpoint.safe_open(
+                broken / "state.safetensors", framework="pt"
+            ).keys()  # it is complete, whenever the kill came
+    assert kills == num_kills, (tmp_path / "stderr").read_text()
     assert losses(broken) == losses(tmp_path / "whole") and losses(broken)[-1][0] == updates
     final = [checkpoint.load_file(run / "state.safetensors") for run in (broken, tmp_path / "whole")]
     assert all(torch.equal(final[0][name], tensor) for name, tensor in final[1].items())
@@ -114,57 +114,12 @@ def _written(run: Path) -> float | None:
     return state.stat().st_mtime_ns if state.exists() else None
 
 
-# A process that becomes two, with the variables that torchrun gives them; test_faithfulness.py starts torchrun itself.
-TWO = """
-import os, sys
-from attention_atlas.model import train
-train.LOG_EVERY = 1
-first = os.fork()
-os.environ.update(WORLD_SIZE="2", RANK=str(int(not first)), LOCAL_RANK=str(int(not first)))
-train.main(sys.argv[1:])
-assert not first or os.waitpid(first, 0)[1] == 0
-"""
-
-
-@pytest.mark.long
-def test_two_processes_train_as_one(corpus, tmp_path):
-    options = [*corpus, *SMALL, "--dropout", "0", "--max-updates", "10"]
-    train.LOG_EVERY, kept = 1, train.LOG_EVERY
-    try:
-        train.main(["--run", str(tmp_path / "one"), *options])
-    finally:
-        train.LOG_EVERY = kept
-    subprocess.run(
-        [sys.executable, "-c", TWO, "--run", str(tmp_path / "two"), *options],
-        cwd=ROOT,
-        check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())},
-        timeout=400,
-    )
-    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
-    assert len(one) == len(two) == 10
-    np.testing.assert_allclose(two, one, atol=1e-5)
-
-
 def test_a_run_with_a_mixture_and_probes_resumes_exactly(corpus, tmp_path):
     """After --resume, epochs are drawn as before, and the history continues and ends with the digest."""
     probes = tmp_path / "probes.json"
     probes.write_text(json.dumps([{"direction": "de-en", "source": "Ein Boot", "reference": "A boat"}]))
-    options = [
-        *corpus,
-        *SMALL,
-        "--repeat",
-        "train.de",
-        "1.5",
-        "--save-every",
-        "9",
-        "--probes",
-        str(probes),
-        "--updates-before",
-        "1000",
-        "--cooldown-updates",
-        "0",
-    ]
+    settings = shlex.split("--repeat train.de 1.5 --save-every 9 --updates-before 1000 --cooldown-updates 0")
+    options = [*corpus, *SMALL, *settings, "--probes", str(probes)]
     whole, broken, out = (tmp_path / name for name in ("whole", "broken", "out"))
     train.main(["--run", str(whole), *options, "--max-updates", "60", "--out", str(out)])
     train.main(["--run", str(broken), *options, "--max-updates", "30"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shlex
 import sys
 from pathlib import Path
 
@@ -16,30 +17,14 @@ from attention_atlas.model.training.state import TrainingState
 from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.model.families import theirs
-from tests.programs.train.runs import SMALL, losses
+from tests.programs.train.runs import SCHEDULE, SMALL, losses
 
 
 def test_a_warm_start_begins_with_the_given_weights(corpus, tiny_checkpoint, tmp_path):
     """At a negligible learning rate the new checkpoint has the old weights."""
-    train.main(
-        [
-            "--run",
-            str(tmp_path / "run"),
-            "--out",
-            str(tmp_path / "out"),
-            "--init",
-            str(tiny_checkpoint),
-            *corpus,
-            "--max-updates",
-            "2",
-            "--cooldown-updates",
-            "0",
-            "--learning-rate",
-            "1e-12",
-            "--device",
-            "cpu",
-        ]
-    )
+    folders = ["--run", str(tmp_path / "run"), "--out", str(tmp_path / "out"), "--init", str(tiny_checkpoint)]
+    options = shlex.split("--max-updates 2 --cooldown-updates 0 --learning-rate 1e-12 --device cpu")
+    train.main([*folders, *corpus, *options])
     new, old = checkpoint.load(tmp_path / "out"), checkpoint.load(tiny_checkpoint)
     assert new.tokenizer.pieces == old.tokenizer.pieces and new.directions == ("de-en",)
     for a, b in zip(new.model.parameters(), old.model.parameters()):
@@ -153,28 +138,11 @@ def test_errors_of_training_are_messages(tmp_path, monkeypatch, capsys):
 )
 def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, options):
     run, out = tmp_path / "run", tmp_path / "out"
-    family = [
-        "--family",
-        "gru",
-        "--d-model",
-        "32",
-        "--tokens-per-batch",
-        "100",
-        "--warmup-updates",
-        "20",
-        "--learning-rate",
-        "0.01",
-        "--cooldown-updates",
-        "10",
-        "--evaluate-every",
-        "100000",
-        "--device",
-        "cpu",
-    ]
+    family = ["--family", "gru", "--d-model", "32", "--learning-rate", "0.01", *SCHEDULE]
     train.main(["--run", str(run), *corpus, *family, *options, "--max-updates", "60"])
     train.main(["--run", str(run), *corpus, "--resume", "--max-updates", "120", "--out", str(out)])
-    actual = losses(run)
-    assert actual[-1][1] < actual[0][1] - 1
+    logged = losses(run)
+    assert logged[-1][1] < logged[0][1] - 1
     translator = Translator.load(out, device="cpu")
     assert type(translator.model).__name__ == "Recurrent" and translator.config.attention is not bool(options)
     assert bool(translator.translate("Ein Hund.").kinds) is not bool(options)
@@ -185,7 +153,7 @@ def test_the_recurrent_family_learns_resumes_and_translates(corpus, tmp_path, op
     [(theirs.marian, "de-en"), (theirs.nllb, "deu_Latn-eng_Latn"), (theirs.mbart, "de_DE-en_XX")],
     ids=["marian", "nllb", "mbart"],
 )
-def test_another_familys_model_is_fine_tuned_with_its_own_tokenizer(make, direction, corpus, tmp_path):
+def test_a_model_of_another_family_is_fine_tuned_with_its_own_tokenizer(make, direction, corpus, tmp_path):
     """A folder of `transformers` is trained, its checkpoint translates, and the run can be resumed."""
     saved, run, out = tmp_path / "theirs", tmp_path / "run", tmp_path / "out"
     make(saved).save_pretrained(saved)
@@ -193,25 +161,14 @@ def test_another_familys_model_is_fine_tuned_with_its_own_tokenizer(make, direct
         theirs.nllb_tokenizer_json(saved)
     pair = ["--pair", direction, *corpus[-2:]]
     options = ["--run", str(run), "--out", str(out), "--directions", direction, *pair]
-    tuning = [
-        "--init",
-        str(saved),
-        "--learning-rate",
-        "0.01",
-        "--warmup-updates",
-        "5",
-        "--dropout",
-        "0",
-        "--cooldown-updates",
-        "0",
-    ]
-    train.main([*options, *tuning, "--tokens-per-batch", "200", "--max-updates", "30", "--device", "cpu"])
+    settings = "--learning-rate 0.01 --warmup-updates 5 --cooldown-updates 0 --max-updates 30 --tokens-per-batch 200"
+    train.main([*options, "--init", str(saved), *shlex.split(settings), "--dropout", "0", "--device", "cpu"])
     old, new = checkpoint.load(saved), checkpoint.load(out)
     assert new.tokenizer.pieces == old.tokenizer.pieces and new.directions == (direction,)
     sides = [Path(name).read_text(encoding="utf-8").splitlines()[:20] for name in corpus[-2:]]
     scores = []
-    for actual in (old, new):
-        translator = Translator(actual, torch.device("cpu"))
+    for loaded in (old, new):
+        translator = Translator(loaded, torch.device("cpu"))
         sources = [translator.encode(text[-20:], direction) for text in sides[0]]
         tail = [translator.tokenizer.end_id]
         targets = [[*translator.forced_prefix(direction), *translator.tokenizer.encode(t), *tail] for t in sides[1]]
