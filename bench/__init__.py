@@ -1,1 +1,1 @@
-"""Speed next to what people would use instead. No part of the product: nothing in model/ or viz/ knows this folder."""
+"""Benchmarks: speed, compared with other libraries, and the app under load. Not part of the package."""

@@ -1,6 +1,6 @@
-"""The animation of README.md, made of the real page: python -m bench.animation [--out docs/app.webp]
+"""Record the animation of README.md from the page: python -m bench.animation [--out docs/app.webp]
 
-A picture of each state, shown for as long as one needs to read it: how fast this machine is does not matter.
+Each state of the page is one picture, shown as long as it takes to read, whatever the speed of the machine.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from attention_atlas.model.program import command_line, program
-from bench.page.chromium import launch_chromium
-from bench.page.stage import ROOT, serving
+from bench.common import ROOT
+from bench.load import APP, running_server
+from bench.page.stage import launch_chromium
 
 SENTENCE = "Der kleine Hund schläft unter dem Tisch."
 SIZE, WIDTH = (1280, 900), 1000  # CSS pixels of the page, pixels of the animation
@@ -23,7 +24,7 @@ CELLS = ".atlas-explorer .detail .heatmaplayer image"
 
 
 def scenes(page: Page) -> Iterator[int]:
-    """Bring the page from state to state; how many milliseconds each is to be seen."""
+    """Bring the page from state to state; yield the milliseconds for which each is shown."""
     box = page.locator("#source-text textarea, #source-text input").first
     box.fill("")
     words = SENTENCE.split(" ")
@@ -53,37 +54,37 @@ def scenes(page: Page) -> Iterator[int]:
     yield 1300
     page.locator(".atlas-stepper .candidate").nth(1).click()
     page.wait_for_timeout(1500)
-    yield SECONDS * 1000  # the rest
+    yield SECONDS * 1000  # cut to the time that is left
 
 
 def pictures(page: Page) -> tuple[list[Image.Image], list[int]]:
-    """Each state and its milliseconds, SECONDS in all."""
+    """Return a picture of each state and its milliseconds, SECONDS in all."""
     frames, durations = [], []
     for milliseconds in scenes(page):
         page.mouse.move(0, 0)
-        page.wait_for_timeout(400)  # for what fades
-        taken = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-        frames.append(taken.resize((WIDTH, WIDTH * SIZE[1] // SIZE[0]), Image.Resampling.LANCZOS))
+        page.wait_for_timeout(400)  # until transitions have ended
+        picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        frames.append(picture.resize((WIDTH, WIDTH * SIZE[1] // SIZE[0]), Image.Resampling.LANCZOS))
         durations.append(min(milliseconds, SECONDS * 1000 - sum(durations)))
     return frames, durations
 
 
 def write(frames: list[Image.Image], durations: list[int], path: Path) -> None:
-    """An animated WebP that begins again. ValueError if it comes out larger than README's pages should load."""
+    """Write an animated WebP that repeats. Raises ValueError if it is larger than a page should load."""
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0, quality=75, method=6)
     if path.stat().st_size > LARGEST:
-        raise ValueError(f"{path} has {path.stat().st_size:,} bytes; at most {LARGEST:,} are wanted")
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes, more than {LARGEST:,}")
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = command_line("python -m bench.animation", __doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "app.webp", help="default docs/app.webp")
     args = parser.parse_args(argv)
-    with serving("app.py") as url, sync_playwright() as playwright:
+    with running_server(*APP) as (port, _), sync_playwright() as playwright:
         browser = launch_chromium(playwright)
         page = browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]}, locale="en-GB").new_page()
         page.set_default_timeout(60_000)
-        page.goto(f"{url}?__theme=light")
+        page.goto(f"http://127.0.0.1:{port}/?__theme=light")
         page.wait_for_selector(CELLS)
         frames, durations = pictures(page)
         browser.close()

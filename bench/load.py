@@ -1,8 +1,8 @@
-"""How the app bears up under many callers at once: `python -m bench.load --help`.
+"""Measure the app under many simultaneous callers: `python -m bench.load --help`
 
-Starts the app as its own process on a free port of this machine, calls its `translate` endpoint over raw HTTP with
-1, 10 and 50 callers at once, then keeps 10 callers at it while it watches the process's memory, then visits
-the page many times. Nothing but this machine is contacted, and everything ends by itself.
+Starts the app as a process of its own on a free port, calls its endpoint `translate` over HTTP with 1, 10 and 50
+callers at once, watches the memory of the process under 10 callers, and visits the page many times. Only this machine
+is contacted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import http.client
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -23,9 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attention_atlas.model.program import add_json, command_line, parse_args, program
+from bench.common import ROOT, write_json
 from bench.ports import free_port
 
-ROOT = Path(__file__).resolve().parent.parent
+APP = ("app.py", "--host", "127.0.0.1")
 SENTENCES = (
     "Wo ist der Bahnhof?",
     "Ich habe keine Zeit.",
@@ -44,7 +44,7 @@ SETTLE = 10  # seconds of warm-up before memory is compared
 
 @dataclass
 class Load:
-    """What one load did. seconds: of each answered call; busy: told to come back; errors: anything else."""
+    """The calls of one load. seconds: of each answered call; busy: calls told to try again; errors: all others."""
 
     callers: int
     duration: float = 0.0
@@ -54,17 +54,17 @@ class Load:
 
     @property
     def throughput(self) -> float:
-        """Answers a second."""
+        """Answers per second."""
         return len(self.seconds) / self.duration if self.duration else 0.0
 
     def quantile(self, share: float) -> float:
-        """Seconds within which this share of the calls was answered."""
+        """Return the seconds within which this share of the calls was answered."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
 class Caller:
-    """One person's connection to the app."""
+    """A visitor's connection to the app."""
 
     def __init__(self, port: int) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=CALL_LIMIT)
@@ -80,7 +80,7 @@ class Caller:
         return response.status, response.read()
 
     def call(self, endpoint: str, data: list) -> dict:
-        """The endpoint's answer; a full queue is an answer with status "error" and error "busy", too."""
+        """Return the answer of an endpoint. A full queue is an answer as well, with status "error" and error "busy"."""
         status, body = self.post(f"/gradio_api/call/{endpoint}", {"data": data})
         if status == 503:
             return json.loads(body)
@@ -93,7 +93,7 @@ class Caller:
         return json.loads(data_line.removeprefix("data: "))[0]
 
     def ask(self, name: str, **question: object) -> list[dict]:
-        """The parts of the answer to one of the page's questions. ValueError if it is refused."""
+        """Return the parts of the answer to a question of the page. Raises ValueError if it is refused."""
         status, body = self.post(f"/ask/{name}", question)
         parts = [json.loads(line) for line in body.splitlines()]
         if status != 200 or any("api_version" in part for part in parts):
@@ -101,7 +101,7 @@ class Caller:
         return parts
 
     def visit(self, text: str) -> dict:
-        """Open the page, translate a sentence and ask for the tokens that are doubtful: the translation."""
+        """Open the page, translate a sentence and ask for its doubtful tokens; return the translation."""
         self.get("/")
         (translated,) = self.ask("page_translate", fields={"text": text, "entry": "", "beam": "1"})
         self.ask("page_doubts", address=translated["map"]["address"])
@@ -109,39 +109,53 @@ class Caller:
 
 
 @contextmanager
-def running_app(options: list[str], *, python: str = sys.executable) -> Iterator[tuple[int, int]]:
-    """The app as its own process: its port and process id. Ended with SIGTERM."""
+def running_server(*command: str, python: str = sys.executable, **settings) -> Iterator[tuple[int, subprocess.Popen]]:
+    """Run `python COMMAND --port PORT` within the context; yield its port and process once it answers.
+
+    settings: of subprocess.Popen. The process is ended with SIGTERM, and killed if that takes longer than 10 seconds.
+    """
     port = free_port()
-    process = subprocess.Popen(
-        [python, "app.py", "--host", "127.0.0.1", "--port", str(port), *options], cwd=ROOT, stdout=subprocess.DEVNULL
-    )
+    process = start_server(port, *command, python=python, **settings)
     try:
         wait_until_served(port, process)
-        yield port, process.pid
+        yield port, process
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:
             process.kill()
 
 
+def start_server(port: int, *command: str, python: str = sys.executable, **settings) -> subprocess.Popen:
+    """Start `python COMMAND --port PORT`; wait_until_served() waits for it."""
+    settings = {"stdout": subprocess.DEVNULL, **settings}
+    return subprocess.Popen([python, *command, "--port", str(port)], cwd=ROOT, **settings)
+
+
+@contextmanager
+def running_app(options: list[str], *, python: str = sys.executable) -> Iterator[tuple[int, int]]:
+    """Run the app within the context; yield its port and process id."""
+    with running_server(*APP, *options, python=python) as (port, process):
+        yield port, process.pid
+
+
 def wait_until_served(port: int, process: subprocess.Popen) -> float:
-    """Seconds until the first page. ValueError if the process ends or takes too long."""
+    """Return the seconds until the first page. Raises ValueError if the process ends or takes too long."""
     started = time.monotonic()
     while time.monotonic() - started < START_LIMIT:
         if process.poll() is not None:
-            raise ValueError(f"the app ended with status {process.returncode}")
+            raise ValueError(f"the server ended with status {process.returncode}")
         try:
             if Caller(port).get("/")[0] == 200:
                 return time.monotonic() - started
         except OSError:
             time.sleep(0.05)
-    raise ValueError(f"the app served nothing within {START_LIMIT} seconds")
+    raise ValueError(f"the server answered nothing within {START_LIMIT} seconds")
 
 
 def load(port: int, callers: int, seconds: float) -> Load:
-    """`callers` threads call `translate` without a pause for `seconds`; a call begun is waited for."""
+    """Call `translate` from `callers` threads without a pause for `seconds`; the last calls are waited for."""
     result, lock = Load(callers), threading.Lock()
     started = time.monotonic()
 
@@ -163,7 +177,7 @@ def load(port: int, callers: int, seconds: float) -> Load:
                 else:
                     result.errors.append(problem["message"])
             if problem is not None:
-                time.sleep(0.2)  # as told: come back
+                time.sleep(0.2)  # the answer says to try again
 
     threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(callers)]
     for thread in threads:
@@ -175,8 +189,10 @@ def load(port: int, callers: int, seconds: float) -> Load:
 
 
 def soak(port: int, pid: int, seconds: float) -> tuple[float, list[tuple[float, float]]]:
-    """Ten callers for `seconds`: growth of the memory from a fifth of the way (minute 1 of 5) to the end, as a share,
-    and the samples (seconds, MB). Each end is a median of the samples around it."""
+    """Return the growth of the memory under ten callers, as a share, and the samples (seconds, MB).
+
+    The growth is from a fifth of `seconds` (minute 1 of 5) to the end; both are medians of the samples around them.
+    """
     samples, started = [], time.monotonic()
     thread = threading.Thread(target=load, args=(port, 10, seconds), daemon=True)
     thread.start()
@@ -189,18 +205,24 @@ def soak(port: int, pid: int, seconds: float) -> tuple[float, list[tuple[float, 
 
 
 def memory(pid: int) -> float:
-    """Resident memory of a process in MB (10^6 bytes)."""
+    """Return the resident memory of a process in MB (10^6 bytes)."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of a process so far, its own and the kernel's."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def table(loads: list[Load]) -> str:
-    """The loads as a Markdown table."""
+    """Return the loads as a Markdown table."""
     lines = ["| callers | answers/s | median | p95 | told to come back | errors |", "|---|---|---|---|---|---|"]
     lines += [
-        f"| {x.callers} | {x.throughput:.1f} | {1000 * x.quantile(0.5):.0f} ms "
-        f"| {1000 * x.quantile(0.95):.0f} ms | {x.busy} | {len(x.errors)} |"
-        for x in loads
+        f"| {result.callers} | {result.throughput:.1f} | {1000 * result.quantile(0.5):.0f} ms "
+        f"| {1000 * result.quantile(0.95):.0f} ms | {result.busy} | {len(result.errors)} |"
+        for result in loads
     ]
     return "\n".join(lines)
 
@@ -223,16 +245,16 @@ def main(argv: list[str] | None = None) -> int:
         figures["rss_idle_mb"] = round(memory(pid), 1)
         load(port, 10, min(SETTLE, args.seconds))
         loads = [load(port, callers, args.seconds) for callers in args.callers]
-        for x in loads:
-            name = f"load_{x.callers}"
+        for result in loads:
+            name = f"load_{result.callers}"
             figures |= {
-                name: round(x.throughput, 2),
-                f"{name}_median": round(x.quantile(0.5), 4),
-                f"{name}_p95": round(x.quantile(0.95), 4),
-                f"{name}_busy": x.busy,
+                name: round(result.throughput, 2),
+                f"{name}_median": round(result.quantile(0.5), 4),
+                f"{name}_p95": round(result.quantile(0.95), 4),
+                f"{name}_busy": result.busy,
             }
         figures["rss_loaded_mb"] = round(memory(pid), 1)
-        errors = [error for x in loads for error in x.errors]
+        errors = [error for result in loads for error in result.errors]
         figures["errors"] = len(errors)
         print(table(loads))
         for error in sorted(set(errors))[:10]:
@@ -245,8 +267,7 @@ def main(argv: list[str] | None = None) -> int:
                 Caller(port).visit(SENTENCES[number % len(SENTENCES)])
             figures |= {"sessions": args.sessions, "rss_after_sessions_mb": round(memory(pid), 1)}
     print(json.dumps(figures, indent=2))
-    if args.json:
-        args.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_json(args.json, figures)
     return 1 if errors else 0
 
 

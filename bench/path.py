@@ -17,7 +17,7 @@ from playwright.sync_api import CDPSession, Page, sync_playwright
 from attention_atlas.model.program import command_line, program
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
-from bench.page.chromium import launch_chromium
+from bench.page.stage import launch_chromium
 from bench.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -24,8 +24,8 @@ QUALITY = """sacreBLEU is cased and detokenised (13a); wu2021 is the protocol of
 normalisation and tokenisation, for which they report 41.02 (Multi30k, English → German, beam 5) and 61.80 (English → \
 French). `attention-atlas evaluate --checkpoint checkpoints/NAME --splits test --beam 1 5 --length-penalty 1.0 \
 --protocol wu2021` scores with the corpora in `data/`; what each checkpoint was trained on is in its card."""
-DOMAINS = """sacreBLEU (13a, cased) of greedy decoding on the first sentences of each corpus's dev part, of the shipped \
-weights and of other states. `attention-atlas evaluate --checkpoint FOLDER --splits dev --limit 120 --out \
+DOMAINS = """sacreBLEU (13a, cased) of greedy decoding on the first sentences of each corpus's dev part, of the \
+shipped weights and of other states. `attention-atlas evaluate --checkpoint FOLDER --splits dev --limit 120 --out \
 docs/results/domains/STATE.CHECKPOINT.json` adds to a column."""
 
 

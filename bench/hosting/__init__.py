@@ -1,1 +1,1 @@
-"""Replicas behind a proxy, faults around a busy app, and how many visitors there may be."""
+"""Servers that start, stop and watch the app: behind nginx, under faults, and to plan for visitors."""

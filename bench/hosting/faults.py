@@ -1,195 +1,290 @@
-"""What goes wrong around a busy app, and what it costs those who ask: `python -m bench.hosting.faults --help`.
+"""Measure what faults around a busy app cost its callers: `python -m bench.hosting.faults --help`
 
-Starts the app as its own process, keeps a program asking it for a translation, and meanwhile lets one thing after
-another go wrong: clients that read nothing, connections that are half open, a full disk, thousands of visitors, a clock
-that is set, memory that runs out, SIGTERM. Nothing but this machine is contacted.
+Starts the app as a process of its own, keeps callers asking it for a translation, and causes one fault after another:
+clients that read nothing, half-open connections, a full disk, thousands of visitors, a changed clock, memory that runs
+out, SIGTERM. Only this machine is contacted.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 
 from attention_atlas.model.program import add_json, command_line, parse_args, program
 from attention_atlas.viz.server.request_queue import ADDRESS_SHARE
-from bench.hosting.besieged import App, others, running
-from bench.load import SENTENCES, Caller, memory
+from bench.common import write_json
+from bench.load import APP, SENTENCES, Caller, memory, running_server
 
 LONG = SENTENCES[4]
 FORMATS = ("json", "npz", "html")
-FREE = 48_000_000  # bytes that are left to an app whose memory runs out
+FREE = 48_000_000  # bytes of memory that are left to the app
 DAY = 86_400
-WITHIN_SHARE = int(ADDRESS_SHARE * 128)  # calls of one address that may wait, by the default of --queue
+CALLS_OF_ADDRESS = int(ADDRESS_SHARE * 128)  # calls of one address that may wait, by the default of --queue
+ERRORS = (OSError, HTTPException, ValueError)
+
+
+@dataclass
+class App:
+    """The app as a process of its own. clock: the file that sets its clock, if there is a C compiler."""
+
+    port: int
+    process: subprocess.Popen
+    clock: Path | None = None
+
+    @contextlib.contextmanager
+    def limited(self, kind: int, limit: int) -> Iterator[None]:
+        """Limit a resource (resource.RLIMIT_..) of the process within the context."""
+        resource.prlimit(self.process.pid, kind, (limit, resource.RLIM_INFINITY))
+        try:
+            yield
+        finally:
+            resource.prlimit(self.process.pid, kind, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    def set_clock(self, seconds: int) -> None:
+        with open(self.clock, "r+b") as file:  # truncating a file that the app has mapped would end the app
+            file.write(seconds.to_bytes(8, sys.byteorder, signed=True))
+
+
+@contextlib.contextmanager
+def running(options: list[str], folder: Path) -> Iterator[App]:
+    """Run the app within the context, with a clock that can be set (clock.c). folder: for its files."""
+    clock, library = folder / "clock", folder / "clock.so"
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    with contextlib.suppress(FileNotFoundError):
+        source = Path(__file__).with_name("clock.c")
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True, capture_output=True
+        )
+        clock.write_bytes(bytes(8))
+        environment |= {"LD_PRELOAD": str(library), "ATLAS_CLOCK": str(clock)}
+    with (
+        open(folder / "log", "w", encoding="utf-8") as log,
+        running_server(*APP, *options, env=environment, stdout=log, stderr=log) as (port, process),
+    ):
+        yield App(port, process, clock if clock.exists() else None)
+
+
+@dataclass
+class OtherCallers:
+    """Callers whose requests are valid. wrong: translations that differ from those without a fault; failed: errors."""
+
+    seconds: list[float] = field(default_factory=list)
+    wrong: int = 0
+    failed: int = 0
+
+    def figures(self) -> dict[str, float]:
+        return {
+            "answers to others": len(self.seconds),
+            "slowest (s)": round(max(self.seconds, default=float("nan")), 2),
+            "wrong": self.wrong,
+            "failed": self.failed,
+        }
+
+
+@contextlib.contextmanager
+def other_callers(port: int, *, number: int = 2) -> Iterator[OtherCallers]:
+    """Ask for a translation from other callers within the context, which ends after one answer at the earliest."""
+    callers, ended = OtherCallers(), threading.Event()
+    expected = Caller(port).call("translate", [SENTENCES[0]])["translation"]
+
+    def ask() -> None:
+        while not ended.is_set():
+            began = time.monotonic()
+            try:
+                answer = Caller(port).call("translate", [SENTENCES[0]])
+                callers.seconds.append(time.monotonic() - began)
+                callers.failed += answer["status"] != "ok"
+                callers.wrong += answer.get("translation", expected) != expected
+            except ERRORS:
+                callers.failed += 1
+            ended.wait(0.05)
+
+    with ThreadPoolExecutor(number) as pool:
+        jobs = [pool.submit(ask) for _ in range(number)]
+        try:
+            yield callers
+            deadline = time.monotonic() + 60
+            while not callers.seconds and time.monotonic() < deadline:
+                time.sleep(0.05)
+        finally:
+            ended.set()
+        for job in jobs:
+            job.result(120)
 
 
 def slow_clients(app: App, number: int) -> dict[str, float]:
-    """They ask for every map, and read nothing of the answer until all have asked; then each gets the whole of it."""
+    """Clients ask for every map and read nothing until all have asked; then each reads its whole answer."""
     opened = []
-    with others(app.port) as beside:
+    question = ["attention", [LONG, "all", 0, 0, "json"]]
+    with other_callers(app.port) as others:
         for _ in range(number):
-            body = {"data": [LONG, "all", 0, 0, "json"]}
-            event = json.loads(Caller(app.port).post("/gradio_api/call/attention", body)[1])["event_id"]
-            opened.append(
-                _asked(app.port, f"GET /gradio_api/call/attention/{event} HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            )
-            opened.append(_asked(app.port, f"GET /gradio_api/heartbeat/{event} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+            body = Caller(app.port).post("/gradio_api/call/attention", {"data": question[1]})[1]
+            event = json.loads(body)["event_id"]
+            for path in (f"call/attention/{event}", f"heartbeat/{event}"):
+                opened.append(send_slowly(app.port, f"GET /gradio_api/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
         time.sleep(1)
-    expected = Caller(app.port).call("attention", [LONG, "all", 0, 0, "json"])["trace"]
-    whole = sum(_answer(one)["trace"]["target_ids"] == expected["target_ids"] for one in opened[::2])
-    for one in opened:
-        one.close()
-    return {"clients": number, "whole answers": whole, "bytes each": len(json.dumps(expected)), **beside.figures()}
+    expected = Caller(app.port).call(*question)["trace"]
+    whole = sum(read_answer(client)["trace"]["target_ids"] == expected["target_ids"] for client in opened[::2])
+    for client in opened:
+        client.close()
+    return {"clients": number, "whole answers": whole, "bytes each": len(json.dumps(expected)), **others.figures()}
 
 
 def half_open(app: App, number: int) -> dict[str, float]:
-    """Connections that say nothing, or half a head, or half a body."""
+    """Connections that send nothing, half of the headers, or half of a body."""
     head = "POST /gradio_api/call/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    said = ("", head, head + 'Content-Length: 100\r\n\r\n{"data": ')
-    with others(app.port) as beside:
-        opened = [_asked(app.port, said[i % 3]) for i in range(number)]
+    beginnings = ("", head, head + 'Content-Length: 100\r\n\r\n{"data": ')
+    with other_callers(app.port) as others:
+        opened = [send_slowly(app.port, beginnings[i % 3]) for i in range(number)]
         time.sleep(1)
-        for one in opened[: number // 2]:  # half of them vanish without a word
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            one.close()
+        for client in opened[: number // 2]:  # half of them are reset instead of closed
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            client.close()
         time.sleep(0.5)
-    for one in opened:
-        one.close()
-    return {"connections": number, **beside.figures()}
+    for client in opened:
+        client.close()
+    return {"connections": number, **others.figures()}
 
 
 def full_disk(app: App, number: int) -> dict[str, float]:
-    """Not a byte more can be written, while somebody exports."""
-    before = {kind: Caller(app.port).call("attention", [LONG, "all", 0, 0, kind]) for kind in FORMATS}
-    app.limit(resource.RLIMIT_FSIZE, 0)
-    try:
-        with others(app.port) as beside, ThreadPoolExecutor(2) as pool:
-            kinds = [FORMATS[i % len(FORMATS)] for i in range(number)]
-            found = list(pool.map(lambda kind: Caller(app.port).call("attention", [LONG, "all", 0, 0, kind]), kinds))
-    finally:
-        app.limit(resource.RLIMIT_FSIZE, resource.RLIM_INFINITY)
-    same = sum(len(json.dumps(one)) > 0.99 * len(json.dumps(before[kind])) for kind, one in zip(kinds, found))
-    return {"exports": number, "whole exports": same, **beside.figures()}
+    """Exports are asked for while the app can write no file."""
+
+    def export(kind: str) -> int:
+        return len(json.dumps(Caller(app.port).call("attention", [LONG, "all", 0, 0, kind])))
+
+    before = {kind: export(kind) for kind in FORMATS}
+    kinds = [FORMATS[i % len(FORMATS)] for i in range(number)]
+    with app.limited(resource.RLIMIT_FSIZE, 0), other_callers(app.port) as others, ThreadPoolExecutor(2) as pool:
+        sizes = list(pool.map(export, kinds))
+    whole = sum(size > 0.99 * before[kind] for kind, size in zip(kinds, sizes))
+    return {"exports": number, "whole exports": whole, **others.figures()}
 
 
 def sessions(app: App, number: int, at_once: int = 4) -> dict[str, float]:
-    """Visitors who come, translate, and leave."""
+    """Visitors open the page, translate and leave."""
     visits, early, began = iter(range(number)), [], time.monotonic()
     lock = threading.Lock()
 
-    def come() -> int:
+    def visit() -> int:
         caller, done = Caller(app.port), 0
         while True:
             with lock:
-                at = next(visits, None)
-                if at == number // 5:
+                index = next(visits, None)
+                if index == number // 5:
                     early.append(memory(app.process.pid))
-            if at is None:
+            if index is None:
                 return done
-            caller.visit(SENTENCES[at % len(SENTENCES)])
+            caller.visit(SENTENCES[index % len(SENTENCES)])
             done += 1
 
-    with others(app.port, most=1) as beside, ThreadPoolExecutor(at_once) as pool:
-        done = sum(one.result() for one in [pool.submit(come) for _ in range(at_once)])
-    took = time.monotonic() - began
+    with other_callers(app.port, number=1) as others, ThreadPoolExecutor(at_once) as pool:
+        done = sum(job.result() for job in [pool.submit(visit) for _ in range(at_once)])
     return {
         "sessions": done,
-        "sessions an hour": round(3600 * done / took),
+        "sessions an hour": round(3600 * done / (time.monotonic() - began)),
         "memory after a fifth (MB)": round(early[0]),
         "memory (MB)": round(memory(app.process.pid)),
-        **beside.figures(),
+        **others.figures(),
     }
 
 
 def clock_steps(app: App, number: int) -> dict[str, float]:
-    """The clock is set a day on, and two back, while people ask."""
-    with others(app.port) as beside:
+    """The clock jumps by days, forwards and backwards, while visitors ask."""
+    with other_callers(app.port) as others:
         caller = Caller(app.port)
-        for at in range(number):
-            app.set_clock((DAY, -DAY, 400 * DAY, 0)[at % 4])
-            caller.visit(SENTENCES[at % len(SENTENCES)])
+        for i in range(number):
+            app.set_clock((DAY, -DAY, 400 * DAY, 0)[i % 4])
+            caller.visit(SENTENCES[i % len(SENTENCES)])
             time.sleep(0.2)
     app.set_clock(0)
-    return {"steps": number, "sessions": number, **beside.figures()}
+    return {"steps": number, "sessions": number, **others.figures()}
 
 
 def out_of_memory(app: App, number: int) -> dict[str, float]:
-    """No more memory is given to it, while many ask for much."""
-    size = int(Path(f"/proc/{app.process.pid}/statm").read_text(encoding="ascii").split()[0])
-    ask = ["translate", [" ".join(SENTENCES[4:6]), "", 4]]
-    expected, refused, wrong = Caller(app.port).call(*ask), 0, 0
-    app.limit(resource.RLIMIT_AS, size * resource.getpagesize() + FREE)
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            for one in [pool.submit(_called, app.port, *ask) for _ in range(number)]:
-                answer = one.result()
-                refused += answer["status"] != "ok"
-                wrong += answer.get("target_ids", expected["target_ids"]) != expected["target_ids"]
-    finally:
-        app.limit(resource.RLIMIT_AS, resource.RLIM_INFINITY)
-    with others(app.port) as beside:
+    """The app gets no more memory while many large questions arrive."""
+    pages = int(Path(f"/proc/{app.process.pid}/statm").read_text(encoding="ascii").split()[0])
+    question = ["translate", [" ".join(SENTENCES[4:6]), "", 4]]
+    expected, refused, wrong = Caller(app.port).call(*question), 0, 0
+
+    def ask(_: int) -> dict:
+        try:
+            return Caller(app.port).call(*question)
+        except ERRORS as error:  # no answer counts as a refusal
+            return {"status": "error", "error": type(error).__name__}
+
+    with app.limited(resource.RLIMIT_AS, pages * resource.getpagesize() + FREE), ThreadPoolExecutor(8) as pool:
+        for answer in pool.map(ask, range(number)):
+            refused += answer["status"] != "ok"
+            wrong += answer.get("target_ids", expected["target_ids"]) != expected["target_ids"]
+    with other_callers(app.port) as others:
         time.sleep(1)
-    return {"large questions": number, "refused": refused, "wrong answers": wrong, **beside.figures()}
+    return {"large questions": number, "refused": refused, "wrong answers": wrong, **others.figures()}
 
 
 def sigterm(app: App, number: int) -> dict[str, float]:
-    """So many callers ask without a pause; it is told to end. What it had taken is answered."""
+    """The app gets SIGTERM while callers ask without a pause. It must answer every accepted question."""
     expected = {text: Caller(app.port).call("translate", [text])["translation"] for text in SENTENCES}
-    taken, answered, wrong, refused, ended = [], [], [], [], threading.Event()
+    accepted, answered, wrong, refused, ended = [], [], [], [], threading.Event()
 
-    def ask(at: int) -> None:
+    def ask(i: int) -> None:
         while not ended.is_set():
-            text, caller, event = SENTENCES[at % len(SENTENCES)], Caller(app.port), None
+            text, caller, event = SENTENCES[i % len(SENTENCES)], Caller(app.port), None
             try:
                 status, body = caller.post("/gradio_api/call/translate", {"data": [text]})
                 if status != 200:
                     refused.append(status)
                     return
                 event = json.loads(body)["event_id"]
-                taken.append(event)
-                found = json.loads(caller.get(f"/gradio_api/call/translate/{event}")[1].decode().split("data: ")[-1])
+                accepted.append(event)
+                body = caller.get(f"/gradio_api/call/translate/{event}")[1]
+                (answer,) = json.loads(body.decode().split("data: ")[-1])
                 answered.append(event)
-                wrong.extend([event] * (found[0]["translation"] != expected[text]))
-            except (OSError, HTTPException, ValueError, TypeError, KeyError):
+                wrong.extend([event] * (answer["translation"] != expected[text]))
+            except (*ERRORS, TypeError, KeyError):
                 if event is None:
-                    refused.append(0)  # the door was shut: nothing was taken
+                    refused.append(0)  # the connection was refused: no question was accepted
                 return
-            at += 1
+            i += 1
 
     with ThreadPoolExecutor(number) as pool:
-        asked = [pool.submit(ask, at) for at in range(number)]
+        jobs = [pool.submit(ask, i) for i in range(number)]
         time.sleep(1)
         began = time.monotonic()
         app.process.send_signal(signal.SIGTERM)
         code = app.process.wait(20)
-        took = time.monotonic() - began
+        seconds = time.monotonic() - began
         ended.set()
-        for one in asked:
-            one.result(120)
+        for job in jobs:
+            job.result(120)
     return {
         "callers": number,
-        "taken": len(taken),
-        "lost": len(taken) - len(answered),
+        "taken": len(accepted),
+        "lost": len(accepted) - len(answered),
         "wrong": len(wrong),
         "told to come back": len(refused),
         "exit code": code,
-        "seconds to the end": round(took, 2),
+        "seconds to the end": round(seconds, 2),
     }
 
 
-# Each with how often in a test of seconds, and in the whole run. The last one ends the app.
+# Each with its number in a test of seconds and in the whole run. The last one ends the app.
 FAULTS: Mapping[str, tuple[Callable[[App, int], dict[str, float]], int, int]] = {
-    "slow clients": (slow_clients, 8, WITHIN_SHARE),
+    "slow clients": (slow_clients, 8, CALLS_OF_ADDRESS),
     "half-open connections": (half_open, 300, 3000),
     "a full disk": (full_disk, 3, 100),
     "a clock that is set": (clock_steps, 4, 100),
@@ -199,37 +294,28 @@ FAULTS: Mapping[str, tuple[Callable[[App, int], dict[str, float]], int, int]] = 
 }
 
 
-def _asked(port: int, said: str) -> socket.socket:
-    """A connection of somebody who reads slowly, on which this was said."""
-    found = socket.socket()
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    found.settimeout(60)
-    found.connect(("127.0.0.1", port))
-    found.sendall(said.encode())
-    return found
+def send_slowly(port: int, text: str) -> socket.socket:
+    """Send text on a connection with a small receive buffer, as of a slow reader, and return it."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(60)
+    client.connect(("127.0.0.1", port))
+    client.sendall(text.encode())
+    return client
 
 
-def _answer(connection: socket.socket) -> dict:
-    """What an endpoint says there, read at last."""
-    read = connection.makefile("rb")
-    while read.readline() not in (b"\r\n", b""):
+def read_answer(client: socket.socket) -> dict:
+    """Read an endpoint's chunked answer from a connection."""
+    stream, body = client.makefile("rb"), b""
+    while stream.readline() not in (b"\r\n", b""):
         pass
-    body = b""
-    while size := int(read.readline() or b"0", 16):
-        body += read.read(size)
-        read.readline()
+    while size := int(stream.readline() or b"0", 16):
+        body += stream.read(size)
+        stream.readline()
     return json.loads(body.decode().split("data: ")[-1])[0]
 
 
-def _called(port: int, endpoint: str, data: list) -> dict:
-    """An answer; one that did not come is a refusal, too."""
-    try:
-        return Caller(port).call(endpoint, data)
-    except (ValueError, OSError, HTTPException) as error:
-        return {"status": "error", "error": type(error).__name__}
-
-
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> None:
     parser = command_line("python -m bench.hosting.faults", __doc__)
     parser.add_argument("--share", type=float, default=1, help="of the whole run, from 0 to 1; default 1")
     parser.add_argument("--only", nargs="+", choices=FAULTS, default=list(FAULTS), help="these alone")
@@ -244,9 +330,7 @@ def main(argv: list[str] | None = None) -> int:
                 continue
             figures[name] = fault(app, max(few, round(args.share * many)))
             print(name, json.dumps(figures[name]), flush=True)
-            if args.json:
-                args.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    return 0
+            write_json(args.json, figures)
 
 
 if __name__ == "__main__":

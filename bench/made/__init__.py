@@ -1,1 +1,1 @@
-"""What is measured: texts, models and traces of any size, and what people would use instead."""
+"""What is measured: texts, models and traces of any size, and the libraries compared with ours."""

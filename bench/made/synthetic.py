@@ -1,4 +1,4 @@
-"""Traces of any size without a model: random attention, for measuring and for tests of size."""
+"""Traces of any size with random attention, made without a model: for benchmarks and tests of size."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ CANDIDATES = 10
 
 
 def random_trace(
-    source: int, target: int, *, layers: int = 6, heads: int = 8, seed: int = 0, held: bool = False
+    source: int, target: int, *, layers: int = 6, heads: int = 8, seed: int = 0, is_long: bool = False
 ) -> TranslationTrace:
-    """source and target tokens a side, special ones included; softmax of normal scores (standard deviation 2). held: as
-    of a long text, of queries and keys 64 wide, from which maps are computed. Six parameters: the sizes of a trace, and
-    what is kept of it."""
+    """Return a trace of `source` and `target` tokens, special ones included, with random attention.
+
+    Weights are the softmax of normal scores with a standard deviation of 2. is_long: keep queries and keys of width 64
+    instead, from which maps are computed, as for a long text.
+    """
     random = np.random.default_rng(seed)
 
     def maps(queries: tuple[str, ...], keys: tuple[str, ...], *, causal: bool = False) -> AttentionMaps:
-        if held:
+        if is_long:
             sides = (random.standard_normal((layers, heads, len(side), 64), np.float32) for side in (queries, keys))
             return AttentionMaps(
                 ComputedWeights(*(1.4 * side for side in sides), causal=causal, kernel=torch_weights), queries, keys

@@ -1,1 +1,1 @@
-"""What `python -m bench.browser` is made of: the browser, where it runs, and each part of the page by itself."""
+"""Parts of `python -m bench.browser`: the browser and the servers, and a module for each part of the page."""

@@ -1,99 +1,33 @@
-"""Where the benchmark of the page takes place: a browser, servers that are processes of their own, a stopwatch."""
+"""The browser, the servers and the stopwatch that all measurements of the page use."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import statistics
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, CDPSession, Page
 
-from bench.ports import free_port
+from bench.common import Measurement
+from bench.load import APP, running_server
 
-ROOT = Path(__file__).resolve().parents[2]
 RUNS, WARM_UP = 20, 3
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync "
+    "--no-first-run"
+)
+DETAIL = ".detail .heatmaplayer image"  # the selected head's map, as drawn by Plotly
 
-
-# For an async function of a page: its store, which changes when an answer has come and when it is drawn ("drawCount").
+# For an async function in the page: get its store, which changes when an answer has arrived and, by its field
+# "drawCount", when it was drawn.
 STORE = """const { store } = await import(
   performance.getEntriesByType('resource').find(({ name }) => name.endsWith('/store/store.js')).name);"""
 
-
-@dataclass(frozen=True)
-class Measurement:
-    name: str
-    value: float
-    unit: str
-
-
-class Stage:
-    """Where measurements take place: a browser, and servers that stop when the stage closes."""
-
-    def __init__(self, browser: Browser, stack: contextlib.ExitStack, checkpoints: Path) -> None:
-        self.browser, self._stack, self.checkpoints = browser, stack, checkpoints
-        self._urls: dict[tuple[str, ...], str] = {}
-
-    def page(self, url: str) -> Page:
-        """A fresh page of 1280 x 900 CSS pixels."""
-        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        page.set_default_timeout(30_000)
-        page.goto(url)
-        return page
-
-    def random_page(self, tokens: int, *, source: int | None = None) -> Page:
-        """bench/page/app.py over random attention of this many tokens a side, or of another number of source ones."""
-        more = ("--source", str(source)) if source else ()
-        page = self.page(self._serve("-m", "bench.page.app", "--tokens", str(tokens), *more))
-        page.wait_for_selector(".atlas-explorer .thumbnail")
-        page.wait_for_selector("#plot .js-plotly-plot")
-        return page
-
-    def app_page(self) -> Page:
-        """The app itself over its checkpoints."""
-        page = self.page(self.app_url())
-        page.wait_for_selector(".atlas-explorer .thumbnail")
-        return page
-
-    def app_url(self) -> str:
-        return self._serve("app.py", "--checkpoints", str(self.checkpoints))
-
-    def _serve(self, *command: str) -> str:
-        if command not in self._urls:
-            self._urls[command] = self._stack.enter_context(serving(*command))
-        return self._urls[command]
-
-
-@contextlib.contextmanager
-def serving(*command: str) -> Iterator[str]:
-    """Run `python COMMAND --port FREE` and yield its address once it answers."""
-    port = free_port()
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, *command, "--port", str(port)], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
-    )
-    url = f"http://127.0.0.1:{port}/"
-    try:
-        for _ in range(300):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(url, timeout=5).close()
-                break
-            if process.poll() is not None:
-                raise RuntimeError(f"{' '.join(command)} ended with status {process.returncode}")
-            time.sleep(0.2)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
-
-
-# Runs in the page: act, wait until `done` holds, then until a frame has been painted with it; milliseconds.
+# Runs in the page: act, wait until `done` holds, then until a frame was painted with it; returns milliseconds.
 TIMED = """async ([act, done]) => {
   const begin = performance.now();
   (0, eval)(act);
@@ -103,18 +37,68 @@ TIMED = """async ([act, done]) => {
 }"""
 
 
+def launch_chromium(playwright):
+    """Launch the system's Chromium, or else Playwright's, for a running sync_playwright()."""
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    return playwright.chromium.launch(executable_path=path, args=FLAGS.split())
+
+
+class Stage:
+    """A browser, and servers that stop when the stack closes. Each command is served once."""
+
+    def __init__(self, browser: Browser, stack: contextlib.ExitStack, checkpoints: Path) -> None:
+        self.browser, self._stack, self.checkpoints = browser, stack, checkpoints
+        self._urls: dict[tuple[str, ...], str] = {}
+
+    def page(self, url: str) -> Page:
+        """Open an address in a new browser context of 1280 x 900 CSS pixels."""
+        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        page.set_default_timeout(30_000)
+        page.goto(url)
+        return page
+
+    def random_page(self, tokens: int, *, source: int | None = None) -> Page:
+        """Open bench/page/app.py on random attention of `tokens` a side; source: another number of source tokens."""
+        options = ("--source", str(source)) if source else ()
+        page = self.page(self._serve("-m", "bench.page.app", "--tokens", str(tokens), *options))
+        page.wait_for_selector(".atlas-explorer .thumbnail")
+        page.wait_for_selector("#plot .js-plotly-plot")
+        return page
+
+    def app_page(self) -> Page:
+        """Open the app with its checkpoints."""
+        page = self.page(self.app_url())
+        page.wait_for_selector(".atlas-explorer .thumbnail")
+        return page
+
+    def app_url(self) -> str:
+        return self._serve(*APP, "--checkpoints", str(self.checkpoints))
+
+    def _serve(self, *command: str) -> str:
+        if command not in self._urls:
+            server = running_server(*command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+            self._urls[command] = f"http://127.0.0.1:{self._stack.enter_context(server)[0]}/"
+        return self._urls[command]
+
+
 def timed(page: Page, act: str, done: str) -> float:
-    """Milliseconds from running `act` in the page to the painted frame in which the expression `done` is true."""
+    """Return the milliseconds from running `act` in the page to the painted frame in which `done` is true."""
     return page.evaluate(TIMED, [act, done])
 
 
-def medians(times: dict[str, list[float]]) -> Iterator[Measurement]:
-    """Of each series, the median without its first few."""
+def medians(times: dict[str, list[float]], *, warm_up: int = WARM_UP) -> Iterator[Measurement]:
+    """Yield the median of each series in milliseconds, without its first values."""
     for name, values in times.items():
-        yield Measurement(name, round(statistics.median(values[WARM_UP:]), 1), "ms")
+        yield Measurement(name, round(statistics.median(values[warm_up:]), 1), "ms")
 
 
-def median_of(measure: Callable[[int], float]) -> float:
-    """The median of measure(0), measure(1), .. without the first few."""
-    values = [measure(i) for i in range(WARM_UP + RUNS)]
-    return statistics.median(values[WARM_UP:])
+def measure_median(name: str, measure: Callable[[int], float], *, runs: int = RUNS + WARM_UP) -> Measurement:
+    """Return the median milliseconds of measure(0), measure(1), ... without the first values."""
+    return next(medians({name: [measure(i) for i in range(runs)]}))
+
+
+def heap_metrics(session: CDPSession) -> dict[str, float]:
+    """Return the browser's metrics of a page (Performance.enable first) after a forced garbage collection."""
+    for _ in range(3):
+        session.send("HeapProfiler.collectGarbage")
+    return {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}

@@ -1,4 +1,4 @@
-"""The other tabs' part of the benchmark: the lab's panels and its checks, and the stepper."""
+"""Measurements of the other tabs: their panels, the checks, and the stepper."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from playwright.sync_api import Page
 
 from attention_atlas.viz.panels import registry
-from bench.page.stage import RUNS, WARM_UP, Measurement, Stage, median_of, medians, timed
+from bench.common import Measurement
+from bench.page.stage import RUNS, WARM_UP, Stage, measure_median, medians, timed
 
 STEPPER = "document.querySelector('.atlas-stepper')"
 SENTENCE = (
@@ -21,28 +22,28 @@ LONG_TARGET = (
 
 
 def lab_positions(stage: Stage) -> Iterator[Measurement]:
-    """The panels on positional encoding."""
+    """The panels of the tab Positions."""
     yield from lab_panels(stage, "positions")
 
 
 def lab_inside(stage: Stage) -> Iterator[Measurement]:
-    """The panels on the way through the model."""
+    """The panels of the tab Inside."""
     yield from lab_panels(stage, "inside")
 
 
 def lab_heads(stage: Stage) -> Iterator[Measurement]:
-    """The panels on what heads do; all heads filtered by name, in each view."""
+    """The panels of the tab Heads, and filtering all heads by name in each view."""
     yield from lab_panels(stage, "heads")
     page = tab_page(stage, "heads")
     page.wait_for_selector("#panel-heads-survey .head-cell")
     for view in ("grid", "scatter", "table"):
         page.locator("#panel-heads-survey select").first.select_option(view)
-        yield Measurement(f"filter_heads_{view}", round(median_of(lambda _: filter_heads(page)), 1), "ms")
+        yield measure_median(f"filter_heads_{view}", lambda _: filter_heads(page))
     page.context.close()
 
 
 def filter_heads(page: Page) -> float:
-    """Ask for the heads without a name, or for all of them again; done when they are counted."""
+    """Show only the heads without a name, or all again, and wait until the count of heads has changed."""
     page.evaluate("window.__count = document.querySelector('#panel-heads-survey .count').textContent")
     menu = """[...document.querySelectorAll('#panel-heads-survey select')].find(
         menu => [...menu.options].some(option => option.value === 'none'))"""
@@ -54,16 +55,16 @@ def filter_heads(page: Page) -> float:
 
 
 def lab_checks(stage: Stage) -> Iterator[Measurement]:
-    """All checks, from the click on their button to the last verdict; BLEU."""
-    yield from (found for found in lab_panels(stage, "verify") if found.name != "panel_verify")
+    """The panels of the tab Verify, and all checks: from the click on their button to the last verdict."""
+    yield from (m for m in lab_panels(stage, "verify") if m.name != "panel_verify")
     page = tab_page(stage, "verify")
     page.wait_for_selector("#panel-verify .text.good")
-    yield Measurement("verify", round(median_of(lambda _: verify_again(page)), 1), "ms")
+    yield measure_median("verify", lambda _: verify_again(page))
     page.context.close()
 
 
 def tab_page(stage: Stage, tab: str) -> Page:
-    """The app with a sentence of about 30 tokens and a tab open."""
+    """Open the app with a sentence of about 30 tokens and a tab."""
     page = stage.app_page()
     page.locator("#source-text textarea, #source-text input").first.fill(SENTENCE)
     page.locator("#translate").click()
@@ -73,35 +74,34 @@ def tab_page(stage: Stage, tab: str) -> Page:
 
 
 def lab_panels(stage: Stage, tab: str) -> Iterator[Measurement]:
-    """The panels of a tab, opened in turn, round after round: from the click to its content, computed anew and
-    painted."""
+    """The panels of a tab, opened in turn: from the click to the painted content, which is computed each time."""
     page = tab_page(stage, tab)
-    page.locator(f"#tab-{tab} [role=tab]").first.wait_for()  # what a tab holds comes when it is opened
-    (declared,) = (one for one in registry.TABS if one.name == tab)
-    ways = {panel.name: clicks(tab, place.name, panel.name) for place, panels in declared.places() for panel in panels}
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    first, *others = ways
+    page.locator(f"#tab-{tab} [role=tab]").first.wait_for()  # the content of a tab is loaded when it is opened
+    places = next(declared.places() for declared in registry.TABS if declared.name == tab)
+    clicks = {panel.name: click_panel(tab, place.name, panel.name) for place, panels in places for panel in panels}
+    times: dict[str, list[float]] = {name: [] for name in clicks}
+    first, *others = clicks
     for _ in range(WARM_UP + RUNS):
-        for name in (*others, first):  # the first is open: asked again only after another
-            times[name].append(open_panel(page, name, ways[name]))
+        for name in (*others, first):  # the first panel is open already, and is asked again only after another
+            times[name].append(open_panel(page, name, clicks[name]))
     yield from medians({f"panel_{name.replace('-', '_')}": values for name, values in times.items()})
     page.context.close()
 
 
-def clicks(tab: str, place: str, name: str) -> str:
-    """JavaScript that clicks on a panel's place in its tab, and on the panel where that is one of several there."""
+def click_panel(tab: str, place: str, name: str) -> str:
+    """Return JavaScript that clicks on a panel's place in its tab, and on the panel if several share the place."""
     strips = {f"#{tab}-tabs": place, f"#{tab}-{place}-tabs": name}
-    found = (f"'{strip} > .strip [role=tab][data-tab-id={one}]'" for strip, one in strips.items())
-    return "; ".join(f"[...document.querySelectorAll({one})].pop()?.click()" for one in found)
+    selectors = (f"'{strip} > .strip [role=tab][data-tab-id={target}]'" for strip, target in strips.items())
+    return "; ".join(f"[...document.querySelectorAll({selector})].pop()?.click()" for selector in selectors)
 
 
-def open_panel(page: Page, name: str, way: str) -> float:
-    """Open a closed panel; done when it has been asked for its content again, and that is painted."""
+def open_panel(page: Page, name: str, click: str) -> float:
+    """Open a closed panel, and wait until its content was asked for again and painted."""
     panel = f"document.querySelector('#panel-{name} .atlas-panel')"
     page.evaluate(f"window.__drawn = {panel}?.dataset.drawn")
     return timed(
         page,
-        way,
+        click,
         f"{panel}?.dataset.drawn && {panel}.dataset.drawn !== window.__drawn && "
         f"{panel}.ariaBusy === 'false' && "
         f"[...{panel}.querySelectorAll('.figure')].every(figure => figure.querySelector('.main-svg'))",
@@ -109,7 +109,7 @@ def open_panel(page: Page, name: str, way: str) -> float:
 
 
 def verify_again(page: Page) -> float:
-    """Click the button; done when every check has its verdict."""
+    """Run the checks again, and wait until every check has its verdict."""
     panel = "document.querySelector('#panel-verify .atlas-panel')"
     page.evaluate(f"window.__drawn = {panel}.dataset.drawn")
     return timed(
@@ -120,7 +120,7 @@ def verify_again(page: Page) -> float:
 
 
 def stepper(stage: Stage) -> Iterator[Measurement]:
-    """A step forward, a step back and a forced token at 30 tokens of the target."""
+    """A step forward, a step back and a forced token after 30 target tokens."""
     page = tab_page(stage, "stepper")
     page.wait_for_function(f"{STEPPER}?.dataset.opened && {STEPPER}.ariaBusy !== 'true'")
     page.locator(".atlas-stepper [data-panel=own]").click()
@@ -148,6 +148,6 @@ def stepper(stage: Stage) -> Iterator[Measurement]:
         )
         branches.click()
         page.wait_for_function(f"{STEPPER}.ariaBusy !== 'true'")
-        page.wait_for_timeout(400)  # the other tabs have caught up with the new branch
+        page.wait_for_timeout(400)  # until the other tabs show the new branch
     yield from medians(times)
     page.context.close()

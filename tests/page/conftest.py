@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from bench.page.chromium import launch_chromium
+from bench.page.stage import launch_chromium
 from tests.page.browser import Pages, watched
 from tests.page.explorer.page import open_traces, serve_traces  # noqa: F401 (fixtures)
 

@@ -155,7 +155,7 @@ def test_no_answer_is_lost_while_replicas_are_killed(
                             open_tab(page, "Step by step")
                         idle(page)
                         act(page, ".candidate", 1)
-                    replica.start().served()
+                    replica.start().wait()
                     for page in seen:
                         act(page, ".candidate", 2)
                         expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(3, timeout=PATIENCE)

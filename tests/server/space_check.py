@@ -21,7 +21,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from bench.load import Caller, wait_until_served
-from bench.page.chromium import launch_chromium
+from bench.page.stage import launch_chromium
 from bench.ports import free_port
 from tests import ROOT
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.hosting.besieged import running
-from bench.hosting.faults import FAULTS
+from bench.hosting.faults import FAULTS, running
 
 
 @pytest.fixture(scope="module")
