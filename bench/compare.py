@@ -1,6 +1,6 @@
-"""Speed next to what people would use instead: python -m bench.compare --help
+"""Measure speed compared with other implementations: python -m bench.compare --help
 
-At the checkpoint's sizes: Hugging Face's MarianMTModel, torch.nn.Transformer with the tutorials' greedy loop (both with
+At the checkpoint's sizes: transformers' MarianMTModel, torch.nn.Transformer with the tutorial's greedy loop (both with
 random weights and forced lengths), and CTranslate2 with our weights. Everything compared takes turns in one process;
 figures are medians, and ratios hold within one run.
 """
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -21,7 +20,7 @@ from statistics import median
 
 from attention_atlas.model.program import CHECKPOINT, add_json, command_line, integer, parse_args, program
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model, not to fetch one
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers builds a model here and must not fetch one
 
 import torch
 
@@ -36,62 +35,59 @@ from attention_atlas.model.training.batches import Batch, Examples, make_batch, 
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.translator import Translator
 from bench import speed
+from bench.common import Measurement, table, take_turns, timed, torch_threads, write_json
 from bench.made import growth
 from bench.made.captions import LANGUAGES, captions, texts
 from bench.made.peers import CTranslate2, Marian, Tutorial
-from bench.speed import LENGTHS, Measurement, take_turns, timed
+from bench.speed import LENGTHS
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    before, found = torch.get_num_threads(), []
-    torch.set_num_threads(args.threads)
-    try:
+    measurements = []
+    with torch_threads(args.threads):
         for device in [args.device] if args.device else ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]:
             translator = Translator.load(args.checkpoint, device)
             for section in args.sections:
                 rows = SECTIONS[section](translator, args)
-                found += [m if device == "cpu" else replace(m, name=f"{m.name}_{device}") for m in rows]
-                print(speed.table(rows), flush=True)
-    finally:
-        torch.set_num_threads(before)
-    if args.json:
-        args.json.write_text(json.dumps([asdict(m) for m in found], indent=2) + "\n", encoding="utf-8")
+                measurements += [m if device == "cpu" else replace(m, name=f"{m.name}_{device}") for m in rows]
+                print(table(rows), flush=True)
+    write_json(args.json, measurements)
 
 
 def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
-    """Milliseconds to translate one sentence to a forced length with every attention map of every layer and head. The
-    tutorials' loop, as they write it and without gradients, gives no map at all, and Marian leaves its maps as it
-    computed them, step by step."""
+    """Measure the milliseconds to translate one sentence to a forced length with every attention map.
+
+    The tutorial's loop, as written and without gradients, gives no maps; Marian's maps stay in parts, one for each step.
+    """
     config, tokenizer = translator.config, translator.tokenizer
     direction = translator.directions[0]
     text = texts(1, parse_direction(direction)[0])[0]
     request = Request(text, tuple(translator.encode(text, direction)), direction, NO_INTERVENTIONS)
     marian = Marian(config, tokenizer, translator.device, maps=True)
     tutorial = Tutorial(config).to(translator.device).eval()
-    source, found = torch.tensor([request.source_ids]), []
+    source, measurements = torch.tensor([request.source_ids]), []
     for length in args.lengths:
         as_written = partial(tutorial.greedy, request.source_ids, length=length, begin_id=tokenizer.begin_id)
-        ways: dict[str, Callable[[], object]] = {
+        works: dict[str, Callable[[], object]] = {
             "ours_maps": lambda n=length: speed.translate_with_maps(translator, [request], n),
             "marian_maps": lambda n=length: marian(source, n),
             "tutorial_loop": as_written,
             "tutorial_loop_no_grad": torch.inference_mode()(as_written),
         }
-        seconds = take_turns(ways, args.repeats, translator.device)
-        found += [Measurement(f"{name}_{length}", 1e3 * value, "ms") for name, value in seconds.items()]
-        found += [
-            Measurement(f"{name}_ratio_{length}", seconds[name] / seconds["ours_maps"], "x")
-            for name in ways
-            if name != "ours_maps"
-        ]
-    return found
+        seconds = take_turns(works, args.repeats, translator.device)
+        measurements += [Measurement(f"{name}_{length}", 1e3 * value, "ms") for name, value in seconds.items()]
+        ours = seconds.pop("ours_maps")
+        measurements += [Measurement(f"{name}_ratio_{length}", value / ours, "x") for name, value in seconds.items()]
+    return measurements
 
 
 def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
-    """Sentences a second: captions from text to text, greedily, in float32, in length-sorted batches of one size.
-    Marian decodes each batch for as many steps as ours needs."""
-    keep_freed_memory()  # as the program that translates files does
+    """Measure captions per second from text to text, greedily in float32, in batches sorted by length.
+
+    Marian decodes each batch for as many steps as ours needs.
+    """
+    keep_freed_memory()  # as attention-atlas translate does
     direction, tokenizer = translator.directions[0], translator.tokenizer
     many = texts(args.sentences, parse_direction(direction)[0])
 
@@ -108,23 +104,23 @@ def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]
     def with_marian() -> None:
         ids = encoded()
         for rows in batches:
-            found = marian(pad([ids[i] for i in rows], tokenizer.pad_id), max(len(targets[i]) for i in rows))
-            for row in found.sequences.tolist():
+            output = marian(pad([ids[i] for i in rows], tokenizer.pad_id), max(len(targets[i]) for i in rows))
+            for row in output.sequences.tolist():
                 tokenizer.decode(row)
 
     with tempfile.TemporaryDirectory() as folder:
-        fastest = CTranslate2(
+        peer = CTranslate2(
             translator.model, tokenizer, Path(folder), threads=args.threads, device=translator.device.type
         )
 
     def with_ctranslate2() -> list[list[int]]:
-        found = fastest(encoded(), batch_size=args.batch_size, longest=longest)
-        for ids in found:
+        translations = peer(encoded(), batch_size=args.batch_size, longest=longest)
+        for ids in translations:
             tokenizer.decode(ids)
-        return found
+        return translations
 
-    # One that ours stops at its own limit goes on to the longest's limit there.
-    marian(pad([sources[i] for i in batches[0]], tokenizer.pad_id), 2)  # the others are warm by now
+    marian(pad([sources[i] for i in batches[0]], tokenizer.pad_id), 2)  # warms up; the others have run already
+    # CTranslate2 has one limit for all sentences, so it may go on where ours stops at a sentence's own limit.
     same = sum(ours == theirs[: len(ours)] for ours, theirs in zip(targets, with_ctranslate2()))
     seconds = take_turns(
         {
@@ -145,8 +141,10 @@ def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]
 
 
 def train(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
-    """Target tokens a second of training on captions, each in float32 and in bfloat16 autocast: same sizes, batches,
-    loss and optimiser."""
+    """Measure target tokens per second of training on captions, in float32 and in bfloat16 autocast.
+
+    Sizes, batches, loss and optimiser are the same for both.
+    """
     device, tokenizer, config = translator.device, translator.tokenizer, TrainConfig()
     pairs = captions(args.sentences)
     language = parse_direction(translator.directions[0])[1]
@@ -163,11 +161,11 @@ def train(translator: Translator, args: argparse.Namespace) -> list[Measurement]
         steps[f"ours_train_{precision}"] = trainer.step_on
         steps[f"torch_nn_train_{precision}"] = tutorial_step(Tutorial(translator.config).to(device), config, half=half)
     rates: dict[str, list[float]] = {name: [] for name in steps}
-    for number, one in enumerate(batches):
+    for number, batch in enumerate(batches):
         for name, step in steps.items():
-            seconds = timed(lambda step=step, one=one: step(one), device)
+            seconds = timed(partial(step, batch), device)
             if number:  # the first warms up
-                rates[name].append(one.tokens / seconds)
+                rates[name].append(batch.tokens / seconds)
     medians = {name: median(values) for name, values in rates.items()}
     best = {
         who: max(value for name, value in medians.items() if name.startswith(who))
@@ -179,15 +177,15 @@ def train(translator: Translator, args: argparse.Namespace) -> list[Measurement]
 
 
 def tutorial_step(model: Tutorial, config: TrainConfig, *, half: bool) -> Callable[[Batch], None]:
-    """A step of training as PyTorch's tutorial writes it, with our loss, clipping and optimiser settings."""
+    """Return a training step as in PyTorch's tutorial, with our loss, clipping and optimiser settings."""
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
     criterion = torch.nn.CrossEntropyLoss(ignore_index=model.config.pad_id, label_smoothing=config.label_smoothing)
     kind = model.embedding.weight.device.type
 
-    def step(one: Batch) -> None:
+    def step(batch: Batch) -> None:
         with torch.autocast(kind, torch.bfloat16) if half else contextlib.nullcontext():
-            loss = criterion(model(one.source, one.inputs).flatten(0, 1), one.outputs.flatten())
+            loss = criterion(model(batch.source, batch.inputs).flatten(0, 1), batch.outputs.flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
         optimizer.step()
@@ -197,14 +195,14 @@ def tutorial_step(model: Tutorial, config: TrainConfig, *, half: bool) -> Callab
 
 
 def startup(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
-    """Process start to first translation, and what it goes into."""
+    """Measure the seconds from the start of a process to its first translation, and those of each stage."""
     return speed.startup(
         argparse.Namespace(checkpoint=args.checkpoint, device=translator.device.type, starts=args.starts)
     )
 
 
 def grow(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
-    """Time and memory against length and batch size, with fitted exponents; and the picture of them."""
+    """Measure time and memory by length and batch size, with fitted exponents, and draw them if --png is given."""
     points = growth.measure(translator, lengths=args.growth_lengths, batches=args.growth_batches, repeats=args.rounds)
     if args.png:
         growth.draw(points, args.png)

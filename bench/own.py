@@ -1,12 +1,12 @@
-"""Models of one's own, at the sizes of published ones with random weights: python -m bench.own --help
+"""Measure random weights at the sizes of published models: python -m bench.own --help
 
-    step      one decoding step next to what reading its weights takes, and a translation with every map next to
-              transformers' MarianMTModel with eager attention at its better number of threads
-    opening   a folder as the hub has it, an old pickle, and a converted one: seconds up to the first translation, in
-              all and part by part, and memory that is no file's. Random weights never end a sentence, so it gets as
-              many tokens as its source has, as a real one does; `endless` is without that limit
-    visitors  50 visitors at once with texts of 400 words, and of as many tokens as may be or as --tokens says: the
-              app's memory, beside the weights and in all, and its answers
+    step      one decoding step compared with the time to read its weights, and a translation with every map compared
+              with transformers' MarianMTModel with eager attention at its better number of threads
+    opening   a folder as on the Hub, an old pickle, and a converted folder: seconds to the first translation, in all
+              and by part, and anonymous memory. Random weights never end a sentence, so the translation gets as many
+              tokens as its source has; `endless` is without that limit
+    visitors  50 visitors at once with texts of 400 words, and with texts as long as the model or --tokens allows: the
+              app's memory, in all and besides the weights, and its answers
 
 Figures are medians, and ratios hold within one run.
 """
@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -35,81 +35,81 @@ from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets.decoder_step import DecoderStep
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.program import CHECKPOINT, add_json, command_line, parse_args, program
-from attention_atlas.model.translator import Translator
+from attention_atlas.model.serve.limits import BatchLimits
+from attention_atlas.model.translator import Translator, tracing
 from bench import load, speed
+from bench.common import ROOT, Measurement, table, take_turns, write_json
 from bench.made import shapes
-from bench.speed import Measurement, take_turns
 
 TEXT = "Zwei Kinder bauen am Strand eine Burg aus Sand."
 TOKENS, VISITORS, WORDS = 32, 50, 400
+UNLIMITED = 1 << 20  # tokens: as many as the model allows
 SHIPPED = "shipped"
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
+    if args.open:
+        print(json.dumps(open_and_translate(args.open, args.tokens)))
+        return
     torch.set_num_threads(args.threads)
-    found = []
+    measurements = [
+        Measurement("processor", f"{processor.name()}, {torch.get_num_threads()} cores", ""),
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for shape in args.shapes:
-            for section in args.sections if shape != SHIPPED else [one for one in args.sections if one != "opening"]:
-                found += (rows := SECTIONS[section](shape, Path(folder) / f"{shape}-{section}", args))
-                print(speed.table(rows), flush=True)
-                gc.collect()
-    if args.json:
-        rows = [
-            {"name": "processor", "value": f"{processor.name()}, {torch.get_num_threads()} cores", "unit": ""},
-            *map(asdict, found),
-        ]
-        args.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+            for section in args.sections:
+                if (shape, section) != (SHIPPED, "opening"):
+                    rows = SECTIONS[section](shape, Path(folder) / f"{shape}-{section}", args)
+                    print(table(rows), flush=True)
+                    measurements += rows
+                    gc.collect()
+    write_json(args.json, measurements)
 
 
 def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
-    """SHIPPED stands for the checkpoint of --checkpoint, without the peer."""
-    peer = None if shape == SHIPPED else shapes.theirs(shape)
-    where = args.checkpoint if peer is None else shapes.write(peer, folder / "opus-mt-de-en")
-    translator = Translator.load(where, "cpu")
+    """Measure a decoding step and a translation. SHIPPED: the checkpoint of --checkpoint, without a peer."""
+    peer = None if shape == SHIPPED else shapes.random_model(shape)
+    folder = args.checkpoint if peer is None else shapes.write(peer, folder / "opus-mt-de-en")
+    translator = Translator.load(folder, "cpu")
     request = Request(TEXT, tuple(translator.encode(TEXT)), translator.directions[0])
+    source = torch.tensor([request.source_ids])
     read = weights_read(translator)
     buffer = torch.ones(read // 4)
     with torch.inference_mode():
-        memory, step = translator.model.encode(torch.tensor([request.source_ids])), DecoderStep(translator.model)
+        memory, decoder_step = translator.model.encode(source), DecoderStep(translator.model)
     seconds = take_turns(
-        {"step": partial(steps, translator, memory, step), "reading": partial(torch.sum, buffer)},
+        {"step": partial(take_steps, translator, memory, decoder_step), "reading": partial(torch.sum, buffer)},
         args.repeats,
-        translator.device,
     )
     each = seconds["step"] / TOKENS
-    found = [
+    measurements = [
         Measurement(f"{shape}_weights_read", read / 1e6, "MB"),
         Measurement(f"{shape}_step", 1e3 * each, "ms"),
         Measurement(f"{shape}_bandwidth", read / seconds["reading"] / 1e9, "GB/s"),
         Measurement(f"{shape}_step_by_roofline", each / seconds["reading"], "x"),
     ]
     del buffer
-    ours = partial(speed.translate_with_maps, translator, [request], TOKENS)
+    works = {"ours": partial(speed.translate_with_maps, translator, [request], TOKENS)}
     if peer is None:
-        return [
-            *found,
-            Measurement(
-                f"{shape}_translate_maps",
-                1e3 * take_turns({"maps": ours}, args.repeats, translator.device)["maps"],
-                "ms",
-            ),
-        ]
-    source = torch.tensor([request.source_ids])
-    ways = {
-        "ours": ours,
-        **{f"theirs_{n}": partial(generate, peer, source, n, args.threads) for n in range(1, args.threads + 1)},
-    }
-    seconds = take_turns(ways, args.repeats, translator.device)
+        milliseconds = 1e3 * take_turns(works, args.repeats)["ours"]
+        return [*measurements, Measurement(f"{shape}_translate_maps", milliseconds, "ms")]
+    for threads in range(1, args.threads + 1):
+        works[f"theirs_{threads}"] = partial(generate, peer, source, threads, args.threads)
+    seconds = take_turns(works, args.repeats)
     best = min(value for name, value in seconds.items() if name != "ours")
-    found += [Measurement(f"{shape}_translate_maps_{name}", 1e3 * value, "ms") for name, value in seconds.items()]
-    return [*found, Measurement(f"{shape}_translate_maps_ratio", best / seconds["ours"], "x")]
+    return [
+        *measurements,
+        *(Measurement(f"{shape}_translate_maps_{name}", 1e3 * value, "ms") for name, value in seconds.items()),
+        Measurement(f"{shape}_translate_maps_ratio", best / seconds["ours"], "x"),
+    ]
 
 
 def weights_read(translator: Translator) -> int:
-    """Bytes of weights that a step reads: the decoder's but for what makes keys and values of the source, and the
-    output matrix; of the target's embedding only a row."""
+    """Return the bytes of weights that a step reads: the decoder's and the output matrix.
+
+    The projections to keys and values of the source run once, and of the target's embedding a step reads one row.
+    """
     model = translator.model
     of_source = [layer.cross_attention.projection for layer in model.decoder.layers]  # queries, keys, values
     once = sum(parameter.nbytes * 2 // 3 for projection in of_source for parameter in projection.parameters())
@@ -118,16 +118,16 @@ def weights_read(translator: Translator) -> int:
 
 
 @torch.inference_mode()
-def steps(translator: Translator, memory: SourceMemory, step: DecoderStep) -> None:
+def take_steps(translator: Translator, memory: SourceMemory, decoder_step: DecoderStep) -> None:
     """Take the cached step and choose the next token, TOKENS times; encoding and building the step are not included."""
     cache, ids = translator.model.new_cache(), torch.tensor([translator.tokenizer.begin_id])
     for _ in range(TOKENS):
-        ids = torch.from_numpy(step(ids, memory, cache).numpy().argmax(-1))
+        ids = torch.from_numpy(decoder_step(ids, memory, cache).numpy().argmax(-1))
 
 
 @torch.inference_mode()
 def generate(peer, source: torch.Tensor, threads: int, after: int) -> None:
-    """TOKENS greedy tokens with every map, on so many threads."""
+    """Decode TOKENS greedy tokens with every map on `threads` threads; then set the number of threads to `after`."""
     torch.set_num_threads(threads)
     try:
         peer.generate(
@@ -145,25 +145,28 @@ def generate(peer, source: torch.Tensor, threads: int, after: int) -> None:
 
 
 def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
-    """The files are warm: written just before."""
-    peer = shapes.theirs(shape)
-    direct = shapes.write(peer, folder / "opus-mt-de-en")
-    pickled = shapes.write(peer, folder / "pickled" / "opus-mt-de-en", pickled=True)
+    """Measure new processes up to their first translation. The files were just written, so they are cached."""
+    peer = shapes.random_model(shape)
+    folders = {
+        "converted": folder / "converted",
+        "direct": shapes.write(peer, folder / "opus-mt-de-en"),
+        "old_pickle": shapes.write(peer, folder / "pickled" / "opus-mt-de-en", pickled=True),
+    }
     del peer
     gc.collect()
     started = time.monotonic()
-    python("-m", "attention_atlas.model.convert", str(direct), "--out", str(folder / "converted"))
-    found = [Measurement(f"{shape}_conversion", time.monotonic() - started, "s")]
-    endless = opened(folder / "converted", 1)
-    for name, where in (("converted", folder / "converted"), ("direct", direct), ("old_pickle", pickled)):
-        parts = opened(where, args.starts, tokens=int(endless["source"]))
-        found += [
+    run_python("-m", "attention_atlas.model.convert", str(folders["direct"]), "--out", str(folders["converted"]))
+    measurements = [Measurement(f"{shape}_conversion", time.monotonic() - started, "s")]
+    endless = median_of_starts(folders["converted"], 1)
+    for name, path in folders.items():
+        parts = median_of_starts(path, args.starts, tokens=int(endless["source"]))
+        measurements += [
             Measurement(f"{shape}_{name}_opening_to_first_translation", parts["first"], "s"),
             Measurement(f"{shape}_{name}_anonymous_memory", parts["memory"], "MB"),
             Measurement(f"{shape}_{name}_anonymous_by_weights", parts["memory"] / parts["weights"], "x"),
         ]
         if name == "converted":
-            found += [
+            measurements += [
                 Measurement(f"{shape}_of_that_opening", parts["open"], "s"),
                 Measurement(f"{shape}_of_that_encoder", parts["encoder"], "s"),
                 Measurement(f"{shape}_of_that_steps", parts["steps"], "s"),
@@ -173,47 +176,105 @@ def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurem
                 Measurement(f"{shape}_endless_opening_to_first_translation", endless["first"], "s"),
                 Measurement(f"{shape}_endless_number_of_steps", endless["target"], "steps"),
             ]
-    return found
+    return measurements
 
 
-def opened(folder: Path, starts: int, *, tokens: int | None = None) -> dict[str, float]:
-    """What bench.made.opened tells, the median of so many processes. tokens: of the translation at most."""
+def median_of_starts(folder: Path, starts: int, *, tokens: int | None = None) -> dict[str, float]:
+    """Return the medians of open_and_translate() in new processes. tokens: the limit of the translation."""
     limit = () if tokens is None else ("--tokens", str(tokens))
-    told = [json.loads(python("-m", "bench.made.opened", str(folder), TEXT, *limit)) for _ in range(starts)]
-    return {name: median(one[name] for one in told) for name in told[0]}
+    runs = [json.loads(run_python("-m", "bench.own", "--open", str(folder), *limit)) for _ in range(starts)]
+    return {name: median(run[name] for run in runs) for name in runs[0]}
 
 
-def python(*arguments: str) -> str:
-    """What a Python process writes. ValueError if it fails."""
-    done = subprocess.run([sys.executable, *arguments], cwd=load.ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise ValueError(f"{' '.join(arguments)[:200]} ended with status {done.returncode}")
-    return done.stdout
+def run_python(*arguments: str) -> str:
+    """Return the output of a Python process. Raises ValueError if it fails."""
+    process = subprocess.run([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if process.returncode:
+        raise ValueError(f"{' '.join(arguments)[:200]} ended with status {process.returncode}")
+    return process.stdout
+
+
+def open_and_translate(folder: Path, tokens: int) -> dict[str, float]:
+    """Open a model in this process and translate TEXT.
+
+    Returns seconds to open it, in the encoder, in all steps, for the maps, and in all (first); anonymous memory and
+    weights in megabytes; and the tokens of both sides.
+    """
+    # A translation may have one token less than max_tokens, as its begin symbol counts.
+    limits = BatchLimits() if tokens == UNLIMITED else BatchLimits(tokens=tokens + 1)
+    before, peak, opened = anonymous_memory(), 0, threading.Event()
+
+    def watch() -> None:
+        # Only while the model is opened, when memory peaks: on two cores a third thread slows a step by a quarter.
+        nonlocal peak
+        while not opened.wait(0.002):
+            peak = max(peak, anonymous_memory())
+
+    threading.Thread(target=watch, daemon=True).start()
+    started = time.monotonic()
+    translator = Translator.load(folder, "cpu", limits=limits)
+    loaded = time.monotonic()
+    opened.set()
+    spans: dict[str, tuple[float, float]] = {}
+    translator.model.encode = record_span(translator.model.encode, "encode", spans)
+    tracing.decode_and_record = record_span(tracing.decode_and_record, "decode", spans)
+    trace = translator.translate(TEXT)
+    end = time.monotonic()
+    return {
+        "open": loaded - started,
+        "encoder": spans["encode"][1] - spans["encode"][0],
+        "steps": spans["decode"][1] - spans["encode"][1],
+        "maps": end - spans["decode"][1],
+        "first": end - started,
+        "memory": (max(peak, anonymous_memory()) - before) / 1000,
+        "weights": translator.weight_bytes / 1e6,
+        "source": len(trace.source_ids),
+        "target": len(trace.target_ids),
+    }
+
+
+def record_span(work: Callable, name: str, spans: dict[str, tuple[float, float]]) -> Callable:
+    """Return a function that does the same and stores when it began and ended."""
+
+    def recorded(*arguments, **options):
+        began = time.monotonic()
+        answer = work(*arguments, **options)
+        spans[name] = began, time.monotonic()
+        return answer
+
+    return recorded
+
+
+def anonymous_memory() -> int:
+    """Return the kilobytes of this process that are not mapped from a file."""
+    with open("/proc/self/status", encoding="ascii") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
 
 
 def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
-    """Each in a session of their own, all at once; memory is watched until the last has gone. Of a converted folder:
-    one of others' form lies in memory twice, once as the file that the system may forget."""
+    """Measure the app while all visitors ask at once, each in a session of their own.
+
+    The folder is a converted one: of another format, memory would also hold the file.
+    """
     model = args.checkpoint
     if shape != SHIPPED:
-        theirs, model = shapes.write(shapes.theirs(shape), folder / "opus-mt-de-en"), folder / "converted"
-        python("-m", "attention_atlas.model.convert", str(theirs), "--out", str(model))
+        source, model = shapes.write(shapes.random_model(shape), folder / "opus-mt-de-en"), folder / "converted"
+        run_python("-m", "attention_atlas.model.convert", str(source), "--out", str(model))
     translator = Translator.load(model, "cpu")
     limit, weights = min(translator.max_tokens, args.tokens), translator.weight_bytes
-    text = longest(translator, limit)
+    texts = {f"{WORDS}_words": " ".join(["Hund"] * WORDS), f"{limit}_tokens": longest_text(translator, limit)}
     del translator
     gc.collect()
-    found = []
+    measurements = []
     (folder / "none").mkdir(parents=True)
     with load.running_app(["--checkpoints", str(folder / "none"), "--model", str(model)]) as (port, pid):
-        most, ended = [load.memory(pid)], threading.Event()
+        peak, ended = [load.memory(pid)], threading.Event()
 
         def watch() -> None:
             while not ended.wait(0.2):
-                most[0] = max(most[0], load.memory(pid))
+                peak[0] = max(peak[0], load.memory(pid))
 
         threading.Thread(target=watch, daemon=True).start()
-        texts = {f"{WORDS}_words": " ".join(["Hund"] * WORDS), f"{limit}_tokens": text}
         for name, text in texts.items():
             outcomes: Counter[str] = Counter()
             threads = [
@@ -224,20 +285,18 @@ def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measure
                 thread.start()
             for thread in threads:
                 thread.join()
-            found += [
-                Measurement(f"{shape}_visitors_{name}_{outcome}", count, f"of {args.visitors}")
-                for outcome, count in sorted(outcomes.items())
-            ]
-            found += [
-                Measurement(f"{shape}_visitors_{name}_peak_memory", most[0] / 1000, "GB"),
-                Measurement(f"{shape}_visitors_{name}_beside_weights", most[0] / 1000 - weights / 1e9, "GB"),
+            prefix = f"{shape}_visitors_{name}"
+            measurements += [
+                *(Measurement(f"{prefix}_{key}", n, f"of {args.visitors}") for key, n in sorted(outcomes.items())),
+                Measurement(f"{prefix}_peak_memory", peak[0] / 1000, "GB"),
+                Measurement(f"{prefix}_beside_weights", peak[0] / 1000 - weights / 1e9, "GB"),
             ]
         ended.set()
-    return found
+    return measurements
 
 
-def longest(translator: Translator, limit: int) -> str:
-    """Words of which so many fit."""
+def longest_text(translator: Translator, limit: int) -> str:
+    """Return the longest text of the word Hund that has at most `limit` tokens."""
     words = ["Hund"]
     while len(translator.tokenizer.encode_source(" ".join([*words, "Hund", "..."]), "en", "de")) <= limit:
         words.append("Hund")
@@ -245,7 +304,7 @@ def longest(translator: Translator, limit: int) -> str:
 
 
 def visit(port: int, text: str, outcomes: Counter[str]) -> None:
-    """One visit to the page, and a call of the same text, whose answer says what became of it."""
+    """Visit the page and call the API with the same text; count the call's outcome."""
     caller = load.Caller(port)
     try:
         caller.visit(text)
@@ -268,18 +327,19 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         nargs="+",
         choices=(*shapes.SHAPES, SHIPPED),
         default=["opus-mt"],
-        help="default: opus-mt; what is shipped has no section opening",
+        help="default: opus-mt; the shipped model has no section opening",
     )
-    add("--checkpoint", type=Path, default=CHECKPOINT, help=f"what is shipped, default {CHECKPOINT}")
+    add("--checkpoint", type=Path, default=CHECKPOINT, help=f"the shipped model, default {CHECKPOINT}")
     add("--threads", type=int, default=2, help="of torch, default 2")
-    add("--repeats", type=int, default=9, help="of each way, default 9")
-    add("--starts", type=int, default=3, help="new processes for each way of opening, default 3")
-    add("--tokens", type=int, default=1 << 20, help="of the visitors' longer text; default: as many as may be")
+    add("--repeats", type=int, default=9, help="of each work, default 9")
+    add("--starts", type=int, default=3, help="new processes for each folder, default 3")
+    add("--tokens", type=int, default=UNLIMITED, help="of the visitors' longer text; default: as many as may be")
+    add("--open", type=Path, metavar="FOLDER", help="only open this folder, translate up to --tokens, print JSON")
     add("--visitors", type=int, default=VISITORS, help=f"at once, default {VISITORS}")
     add_json(parser)
     args = parse_args(parser, argv)
     if args.shapes == [SHIPPED] and args.sections == ["opening"]:
-        parser.error("what is shipped has no section opening")
+        parser.error("the shipped model has no section opening")
     return args
 
 

@@ -1,19 +1,17 @@
 """Measure speed and memory: python -m bench.speed --help
 
-Medians over repeated runs of one process. Times are comparable within a run; between machines, compare the ratios.
+Figures are medians over repeated runs of one process. Times are comparable within a run; between machines, compare the
+ratios.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -26,7 +24,6 @@ from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
-from attention_atlas.model.serve.device import finish
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -34,9 +31,9 @@ from attention_atlas.model.train import Trainer
 from attention_atlas.model.training.batches import Examples
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.translator import Translator
+from bench.common import NO_END, ROOT, Measurement, table, take_turns, timed, torch_threads, write_json
 
 LENGTHS = (8, 16, 32, 64)  # target tokens
-NO_END = -1  # no token has this id: decoding goes on to its limit
 SENTENCES = {
     "de": (
         "Der kleine Hund schläft unter dem großen Tisch.",
@@ -59,84 +56,56 @@ SENTENCES = {
 }
 
 
-@dataclass(frozen=True)
-class Measurement:
-    name: str
-    value: float
-    unit: str
-
-
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    before, wanted = torch.get_num_threads(), args.threads
-    torch.set_num_threads(wanted)
-    try:
-        translator = Translator.load(args.checkpoint, args.device)
-        measurements = measure(translator, args)
-    finally:
-        torch.set_num_threads(before)
+    with torch_threads(args.threads):
+        measurements = measure(Translator.load(args.checkpoint, args.device), args)
     print(table(measurements))
-    if args.json:
-        args.json.write_text(json.dumps([asdict(m) for m in measurements], indent=2) + "\n", encoding="utf-8")
+    write_json(args.json, measurements)
 
 
 def measure(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
-    """Everything that the program reports."""
-    found = decoding(translator, args.lengths, args.repeats)
-    seconds = {m.name: m.value for m in found}
-    found += [
-        Measurement(f"cached_speedup_{n}", seconds[f"decode_naive_{n}"] / seconds[f"decode_cached_{n}"], "x")
-        for n in args.lengths
-    ]
-    found += [
-        Measurement(
-            f"maps_overhead_{n}", 100 * (seconds[f"translate_maps_{n}"] / seconds[f"decode_cached_{n}"] - 1), "%"
-        )
-        for n in args.lengths
-    ]
-    found.append(batch_translation(translator, args.sentences))
-    found.append(Measurement("peak_memory", peak_memory(), "MiB"))  # of translating, before training takes more
-    found.append(training(translator, args.updates))
-    found += startup(args)
-    return found
+    """Return all measurements of the report."""
+    measurements = decoding(translator, args.lengths, args.repeats)
+    times = {m.name: m.value for m in measurements}
+    for n in args.lengths:
+        speedup = times[f"decode_naive_{n}"] / times[f"decode_cached_{n}"]
+        measurements.append(Measurement(f"cached_speedup_{n}", speedup, "x"))
+    for n in args.lengths:
+        overhead = times[f"translate_maps_{n}"] / times[f"decode_cached_{n}"] - 1
+        measurements.append(Measurement(f"maps_overhead_{n}", 100 * overhead, "%"))
+    measurements.append(batch_translation(translator, args.sentences))
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of translating, before training takes more
+    mebibytes = largest / (2**20 if sys.platform == "darwin" else 2**10)
+    measurements.append(Measurement("peak_memory", mebibytes, "MiB"))
+    measurements.append(training(translator, args.updates))
+    return [*measurements, *startup(args)]
 
 
 def decoding(translator: Translator, lengths: list[int], repeats: int) -> list[Measurement]:
-    """Milliseconds, batch 1, to a forced number of target tokens: with every map of every layer and head, cached
-    without maps, and naively."""
+    """Measure the milliseconds to a forced number of target tokens, one sentence at a time.
+
+    With every attention map; with the cache and without maps; and without the cache.
+    """
     direction = translator.directions[0]
     text = SENTENCES.get(parse_direction(direction)[0], SENTENCES["en"])
     request = Request(text[0], tuple(translator.encode(" ".join(text[:2]), direction)), direction, NO_INTERVENTIONS)
     source = [list(request.source_ids)]
-    found = []
+    measurements = []
     for length in lengths:
-        ways: dict[str, Callable[[], object]] = {
+        works: dict[str, Callable[[], object]] = {
             "translate_maps": lambda n=length: translate_with_maps(translator, [request], n),
             "decode_cached": lambda n=length: decode_cached(translator, source, n),
             "decode_naive": lambda n=length: decode_naive(translator, request.source_ids, n),
         }
-        times = take_turns(ways, repeats, translator.device)
-        found += [Measurement(f"{name}_{length}", 1e3 * seconds, "ms") for name, seconds in times.items()]
-    return found
-
-
-def take_turns(
-    ways: dict[str, Callable[[], object]], repeats: int, device: torch.device, *, warm: bool = False
-) -> dict[str, float]:
-    """Median seconds of each way. They take turns, so that what else the machine does concerns them alike; unless they
-    are warm, a first round warms them up."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for repeat in range(repeats if warm else repeats + 1):
-        for name, way in ways.items():
-            seconds = timed(way, device)
-            if warm or repeat:
-                times[name].append(seconds)
-    return {name: median(values) for name, values in times.items()}
+        times = take_turns(works, repeats, translator.device)
+        measurements += [Measurement(f"{name}_{length}", 1e3 * seconds, "ms") for name, seconds in times.items()]
+    return measurements
 
 
 @torch.inference_mode()
 def decode_cached(translator: Translator, sources: Sequence[list[int]], length: int) -> list[list[int]]:
-    """`length` greedy tokens a source as the app decodes them: over a key/value cache."""
+    """Decode `length` greedy tokens for each source with the key/value cache, as the app does."""
     memory = translator.model.encode(pad(sources, translator.tokenizer.pad_id).to(translator.device))
     return greedy(
         translator.model, memory, [length] * len(sources), begin_id=translator.tokenizer.begin_id, end_id=NO_END
@@ -145,9 +114,11 @@ def decode_cached(translator: Translator, sources: Sequence[list[int]], length: 
 
 @torch.inference_mode()
 def decode_naive(translator: Translator, source_ids: tuple[int, ...], length: int) -> list[int]:
-    """The same tokens, the whole decoder run over the whole prefix at each step, as tutorials do: also the source's
-    keys and values anew. The encoder runs once and only the last row is projected, as in The Annotated Transformer's
-    greedy_decode."""
+    """Decode the same tokens, running the whole decoder over the whole prefix at each step.
+
+    Keys and values of the source are computed again, too. The encoder runs once and only the last row is projected, as
+    in greedy_decode of The Annotated Transformer.
+    """
     model: Transformer = translator.model
     memory = model.encode(torch.tensor([source_ids], device=translator.device))
     prefix = torch.tensor([[translator.tokenizer.begin_id]], device=translator.device)
@@ -160,8 +131,7 @@ def decode_naive(translator: Translator, source_ids: tuple[int, ...], length: in
 
 @torch.inference_mode()
 def translate_with_maps(translator: Translator, requests: Sequence[Request], length: int) -> list[TranslationTrace]:
-    """What Translator.trace_batch does, to a forced length: encode and decode, one recorded pass over the ids, and
-    traces of numpy arrays."""
+    """Do what Translator.trace_batch does, to a forced length: decode, record one pass, and build the traces."""
     started, tokenizer = time.perf_counter(), translator.tokenizer
     sources = pad([list(request.source_ids) for request in requests], tokenizer.pad_id).to(translator.device)
     memory = translator.model.encode(sources, record=True)
@@ -180,7 +150,7 @@ def translate_with_maps(translator: Translator, requests: Sequence[Request], len
 
 
 def batch_translation(translator: Translator, count: int) -> Measurement:
-    """Sentences a second, greedily in batches of 64."""
+    """Measure the sentences per second of greedy decoding in batches of 64."""
     direction = translator.directions[0]
     texts = SENTENCES.get(parse_direction(direction)[0], SENTENCES["en"])
     many = [texts[i % len(texts)] for i in range(count)]
@@ -189,7 +159,7 @@ def batch_translation(translator: Translator, count: int) -> Measurement:
 
 
 def training(translator: Translator, updates: int) -> Measurement:
-    """Target tokens a second in updates of about 1,000 tokens, on a copy of the model."""
+    """Measure the target tokens per second of training a copy of the model, in updates of about 1,000 tokens."""
     source, target = parse_direction(translator.directions[0])
     pairs = [*zip(SENTENCES.get(source, SENTENCES["en"]), SENTENCES.get(target, SENTENCES["en"]))] * 25
     examples = Examples.encode(pairs, translator.tokenizer, target, max_length=translator.config.max_length)
@@ -206,8 +176,7 @@ def training(translator: Translator, updates: int) -> Measurement:
 
 
 def startup(args: argparse.Namespace) -> list[Measurement]:
-    """Seconds from the start of a new process to its first translation with all maps, and what they went into: Python
-    itself, importing torch, importing the rest, loading the checkpoint, translating. Medians of each."""
+    """Measure the seconds from a process's start to its first translation with all maps, and those of each stage."""
     device = "None" if args.device is None else repr(args.device)
     steps = {
         "python": "from time import monotonic",
@@ -219,11 +188,11 @@ def startup(args: argparse.Namespace) -> list[Measurement]:
     program = "\n".join(f"{step}\nprint(monotonic())" for step in steps.values())
     starts = []
     for _ in range(args.starts):
-        started = time.monotonic()  # a clock that processes share
+        started = time.monotonic()  # a clock that all processes share
         done = subprocess.run(
             [sys.executable, "-c", program],
             check=True,
-            cwd=Path(__file__).parents[1],
+            cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -232,26 +201,6 @@ def startup(args: argparse.Namespace) -> list[Measurement]:
         Measurement(f"startup_{name}", median(times[i + 1] - times[i] for times in starts), "s")
         for i, name in enumerate(steps)
     ]
-
-
-def timed(work: Callable[[], object], device: torch.device) -> float:
-    """Wall-clock seconds, the device's queue included."""
-    started = time.perf_counter()
-    work()
-    finish(device)
-    return time.perf_counter() - started
-
-
-def peak_memory() -> float:
-    """MiB that this process has held at most."""
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return largest / (2**20 if sys.platform == "darwin" else 2**10)
-
-
-def table(measurements: list[Measurement]) -> str:
-    """Aligned columns: name, value, unit."""
-    width = max(len(m.name) for m in measurements)
-    return "\n".join(f"{m.name:<{width}}  {m.value:>10.2f} {m.unit}" for m in measurements)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -1,5 +1,5 @@
-"""What people would use instead, at our model's sizes: Hugging Face's Marian, torch.nn.Transformer with the tutorials'
-greedy loop, and CTranslate2 with our weights. The first and the last come with requirements-bench.txt."""
+"""Other implementations at our model's sizes: transformers' Marian, torch.nn.Transformer with the tutorial's greedy
+loop, and CTranslate2 with our weights. requirements-bench.txt installs transformers and CTranslate2."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from attention_atlas.model.text.tokenizer import BEGIN, END, UNKNOWN, Tokenizer
 
 
 class Tutorial(nn.Module):
-    """torch.nn.Transformer as PyTorch's translation tutorial uses it, with one embedding for source, target and
-    output as ours has (so that the numbers of parameters agree). Random weights."""
+    """torch.nn.Transformer as in PyTorch's translation tutorial, with random weights.
+
+    Source, target and output share one embedding as in our model, so that the numbers of parameters agree.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # pre-norm rules out its nested tensors
+            warnings.simplefilter("ignore", UserWarning)  # norms first exclude its nested tensors
             self.transformer = nn.Transformer(
                 config.d_model,
                 config.num_heads,
@@ -38,17 +40,17 @@ class Tutorial(nn.Module):
             )
         self.embedding = nn.Embedding(config.vocabulary_size, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
-        where = torch.arange(config.max_length)
-        self.register_buffer("positions", sinusoidal_encoding(where, config.d_model, base=config.position_base))
+        indices = torch.arange(config.max_length)
+        self.register_buffer("positions", sinusoidal_encoding(indices, config.d_model, base=config.position_base))
 
     def embed(self, ids: Tensor) -> Tensor:
-        """ids [batch, length] -> [batch, length, d_model]"""
+        """Return embeddings [batch, length, d_model] of ids [batch, length]."""
         scaled = self.embedding(ids) * math.sqrt(self.config.d_model)
         return self.dropout(scaled + self.positions[: ids.shape[1]])
 
     def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """source [batch, source], inputs [batch, target], padded on the right -> logits [batch, target, vocabulary]"""
-        padding = source == self.config.pad_id  # torch's True = may NOT attend
+        """Return logits [batch, target, vocabulary] for source [batch, source] and inputs [batch, target]."""
+        padding = source == self.config.pad_id  # torch's masks are True where a position may NOT attend
         causal = nn.Transformer.generate_square_subsequent_mask(inputs.shape[1], device=inputs.device)
         hidden = self.transformer(
             self.embed(source),
@@ -61,9 +63,11 @@ class Tutorial(nn.Module):
         return nn.functional.linear(hidden, self.embedding.weight)
 
     def greedy(self, source_ids: Sequence[int], *, length: int, begin_id: int) -> list[int]:
-        """The tutorial's greedy_decode to `length` tokens: the encoder once, the decoder over the whole prefix at each
-        step, the last row projected; like it without a word about gradients, so that torch keeps what they would need
-        unless the caller says otherwise. Without attention maps, which this layer does not give."""
+        """Decode `length` tokens like the tutorial's greedy_decode, without attention maps.
+
+        The encoder runs once, the decoder over the whole prefix at each step. Like the tutorial, it does not switch
+        gradients off; the caller may.
+        """
         device = self.embedding.weight.device
         memory = self.transformer.encoder(self.embed(torch.tensor([source_ids], device=device)))
         prefix = torch.tensor([[begin_id]], device=device)
@@ -76,36 +80,24 @@ class Tutorial(nn.Module):
 
 
 class Marian:
-    """transformers.MarianMTModel with random weights. maps: with every attention map, which its faster kernel lacks."""
+    """transformers.MarianMTModel with random weights. maps: return every attention map, by the slower kernel."""
 
     def __init__(self, config: ModelConfig, tokenizer: Tokenizer, device: torch.device, *, maps: bool) -> None:
-        from transformers import MarianConfig, MarianMTModel
-
         self.maps, self.device, self.pad_id = maps, device, tokenizer.pad_id
-        sizes = MarianConfig(
-            vocab_size=config.vocabulary_size,
-            d_model=config.d_model,
-            encoder_layers=config.num_encoder_layers,
-            decoder_layers=config.num_decoder_layers,
-            encoder_attention_heads=config.num_heads,
-            decoder_attention_heads=config.num_heads,
-            encoder_ffn_dim=config.d_feedforward,
-            decoder_ffn_dim=config.d_feedforward,
+        self.model = random_marian(
+            config,
+            maps=maps,
             max_position_embeddings=config.max_length + 1,
             activation_function="relu",
-            scale_embedding=True,
             pad_token_id=tokenizer.pad_id,
             bos_token_id=tokenizer.begin_id,
             eos_token_id=tokenizer.end_id,
-            forced_eos_token_id=None,
             decoder_start_token_id=tokenizer.begin_id,
-        )
-        sizes._attn_implementation = "eager" if maps else "sdpa"
-        self.model = MarianMTModel(sizes).to(device).eval()
+        ).to(device)
 
     @torch.inference_mode()
     def __call__(self, source: Tensor, length: int) -> object:
-        """source [batch, source], padded on the right -> `length` greedy tokens a sentence, whatever they are."""
+        """Decode `length` greedy tokens for each source of [batch, source], which is padded on the right."""
         return self.model.generate(
             source.to(self.device),
             attention_mask=(source != self.pad_id).long().to(self.device),
@@ -118,16 +110,37 @@ class Marian:
         )
 
 
+def random_marian(config: ModelConfig, *, maps: bool, **options):
+    """Return a transformers.MarianMTModel of these sizes. maps: with the kernel that returns attention maps."""
+    from transformers import MarianConfig, MarianMTModel
+
+    sizes = MarianConfig(
+        vocab_size=config.vocabulary_size,
+        d_model=config.d_model,
+        encoder_layers=config.num_encoder_layers,
+        decoder_layers=config.num_decoder_layers,
+        encoder_attention_heads=config.num_heads,
+        decoder_attention_heads=config.num_heads,
+        encoder_ffn_dim=config.d_feedforward,
+        decoder_ffn_dim=config.d_feedforward,
+        scale_embedding=True,
+        forced_eos_token_id=None,
+        **options,
+    )
+    sizes._attn_implementation = "eager" if maps else "sdpa"
+    return MarianMTModel(sizes).eval()
+
+
 class CTranslate2:
-    """CTranslate2 with OUR weights, in float32: the limit for decoding without attention maps."""
+    """CTranslate2 with our weights in float32, which decodes without attention maps."""
 
     def __init__(
         self, model: Transformer, tokenizer: Tokenizer, folder: Path, *, threads: int, device: str = "cpu"
     ) -> None:
-        """folder: an empty one to convert into."""
+        """Convert the model into an empty folder and open it."""
         import ctranslate2
 
-        converted(model, tokenizer, folder)
+        write_ctranslate2(model, tokenizer, folder)
         self.pieces, self.ids = tokenizer.pieces, {piece: i for i, piece in enumerate(tokenizer.pieces)}
         self.end_id = tokenizer.end_id
         before = torch.get_num_threads()
@@ -137,23 +150,23 @@ class CTranslate2:
             compute_type="float32",
             inter_threads=threads if device == "cpu" else 1,
             intra_threads=1,
-        )  # a batch a thread: its fastest way
-        torch.set_num_threads(before)  # it changed OpenMP's number, which torch takes for its own
+        )  # one batch for each thread is its fastest setting
+        torch.set_num_threads(before)  # CTranslate2 changed OpenMP's number, which torch reads
 
     def __call__(self, sources: Sequence[list[int]], *, batch_size: int, longest: int) -> list[list[int]]:
-        """Source ids -> y1 .. yT, with `</s>` unless stopped after `longest` tokens. It sorts by length itself."""
-        found = self.translator.translate_batch(
+        """Translate source ids to target ids, with `</s>` unless `longest` was reached. It sorts by length itself."""
+        translations = self.translator.translate_batch(
             [[self.pieces[i] for i in ids] for ids in sources],
             max_batch_size=batch_size,
             beam_size=1,
             max_decoding_length=longest,
             return_end_token=True,
         )
-        return [[self.ids[piece] for piece in result.hypotheses[0]] for result in found]
+        return [[self.ids[piece] for piece in result.hypotheses[0]] for result in translations]
 
 
-def converted(model: Transformer, tokenizer: Tokenizer, folder: Path) -> None:
-    """Write our weights in CTranslate2's format. Its layers are ours: nothing is approximated."""
+def write_ctranslate2(model: Transformer, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write our weights in CTranslate2's format. Its layers compute the same, so nothing is approximated."""
     from ctranslate2.specs.transformer_spec import TransformerSpec
 
     config = model.config

@@ -1,5 +1,4 @@
-"""Folders at the sizes of published models, with random weights, in Marian's form or in T5's: what `bench.own`
-measures."""
+"""Folders at the sizes of published models, with random weights, in the format of Marian or T5, for `bench.own`."""
 
 from __future__ import annotations
 
@@ -8,11 +7,13 @@ import json
 import os
 from pathlib import Path
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers is to build a model, not to fetch one
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers builds a model here and must not fetch one
 
 import sentencepiece
 import torch
 
+from attention_atlas.model.config import ModelConfig
+from bench.made.peers import random_marian
 from bench.speed import SENTENCES
 
 # vocabulary, d_model, layers a side, heads, d_feedforward, positions
@@ -26,48 +27,45 @@ SHAPES = {
 SENTINELS = 100  # of T5, after the pieces
 
 
-def theirs(shape: str, *, maps: bool = True):
-    """transformers.MarianMTModel, or T5ForConditionalGeneration, of this shape; maps: with the kernel that gives
-    attention maps."""
-    from transformers import MarianConfig, MarianMTModel, T5Config, T5ForConditionalGeneration
-
-    vocabulary, d_model, layers, heads, wide, positions = SHAPES[shape]
+def random_model(shape: str, *, maps: bool = True):
+    """Return transformers' MarianMTModel or T5ForConditionalGeneration of a shape. maps: with attention maps."""
+    vocabulary, d_model, layers, heads, d_feedforward, positions = SHAPES[shape]
     torch.manual_seed(0)
-    if shape.startswith("t5"):
-        sizes = T5Config(
-            vocab_size=vocabulary,
+    if not shape.startswith("t5"):
+        config = ModelConfig(
+            vocabulary,
             d_model=d_model,
-            d_kv=d_model // heads,
-            d_ff=wide,
-            num_layers=layers,
             num_heads=heads,
-            decoder_start_token_id=0,
+            num_encoder_layers=layers,
+            num_decoder_layers=layers,
+            d_feedforward=d_feedforward,
         )
-        sizes._attn_implementation = "eager" if maps else "sdpa"
-        return T5ForConditionalGeneration(sizes).eval()
-    config = MarianConfig(
+        return random_marian(
+            config,
+            maps=maps,
+            max_position_embeddings=positions,
+            activation_function="swish",
+            pad_token_id=vocabulary - 1,
+            eos_token_id=0,
+            decoder_start_token_id=vocabulary - 1,
+        )
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    sizes = T5Config(
         vocab_size=vocabulary,
         d_model=d_model,
-        encoder_layers=layers,
-        decoder_layers=layers,
-        encoder_attention_heads=heads,
-        decoder_attention_heads=heads,
-        encoder_ffn_dim=wide,
-        decoder_ffn_dim=wide,
-        max_position_embeddings=positions,
-        activation_function="swish",
-        scale_embedding=True,
-        pad_token_id=vocabulary - 1,
-        eos_token_id=0,
-        forced_eos_token_id=None,
-        decoder_start_token_id=vocabulary - 1,
+        d_kv=d_model // heads,
+        d_ff=d_feedforward,
+        num_layers=layers,
+        num_heads=heads,
+        decoder_start_token_id=0,
     )
-    config._attn_implementation = "eager" if maps else "sdpa"
-    return MarianMTModel(config).eval()
+    sizes._attn_implementation = "eager" if maps else "sdpa"
+    return T5ForConditionalGeneration(sizes).eval()
 
 
 def write(model, folder: Path, *, pickled: bool = False) -> Path:
-    """Save a model of theirs() with a tokenizer's files; pickled: in the form before torch 1.6. The folder itself."""
+    """Save a random_model() with a tokenizer's files; return the folder. pickled: in the format before torch 1.6."""
     folder.mkdir(parents=True)
     if pickled:
         model.config.save_pretrained(folder)
@@ -77,12 +75,12 @@ def write(model, folder: Path, *, pickled: bool = False) -> Path:
     if model.config.model_type == "t5":
         pieces = model.config.vocab_size - SENTINELS
         words = [f"word{i}" for i in range(pieces - 100)]
-        (folder / "spiece.model").write_bytes(_pieces(pieces, words, pad_id=0, eos_id=1, unk_id=2, bos_id=-1))
+        (folder / "spiece.model").write_bytes(_train_pieces(pieces, words, pad_id=0, eos_id=1, unk_id=2, bos_id=-1))
         (folder / "tokenizer_config.json").write_text(
             json.dumps({"tokenizer_class": "T5Tokenizer", "extra_ids": SENTINELS}), encoding="utf-8"
         )
         return folder
-    spm = _pieces(100, [], unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    spm = _train_pieces(100, [], unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
     processor = sentencepiece.SentencePieceProcessor(model_proto=spm)
     names = ["</s>", "<unk>", *(processor.IdToPiece(i) for i in range(3, processor.GetPieceSize()))]
     names += [f"▁word{i}" for i in range(model.config.vocab_size - len(names) - 1)] + ["<pad>"]
@@ -95,16 +93,16 @@ def write(model, folder: Path, *, pickled: bool = False) -> Path:
     return folder
 
 
-def _pieces(size: int, words: list[str], **ids: int) -> bytes:
-    """A SentencePiece model of so many pieces, these words among them, with these ids of its symbols."""
-    written = io.BytesIO()
+def _train_pieces(size: int, words: list[str], **ids: int) -> bytes:
+    """Return a SentencePiece model of `size` pieces, which include `words`. ids: of its special symbols."""
+    model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter([text for texts in SENTENCES.values() for text in texts] * 5),
-        model_writer=written,
+        model_writer=model,
         vocab_size=size,
         user_defined_symbols=words,
         minloglevel=2,
         character_coverage=1.0,
         **ids,
     )
-    return written.getvalue()
+    return model.getvalue()

@@ -7,7 +7,19 @@ from collections.abc import Iterator
 from playwright.sync_api import Page
 
 from bench.common import Measurement
-from bench.page.stage import DETAIL, RUNS, STORE, WARM_UP, Stage, heap_metrics, measure_median, medians, timed
+from bench.page.stage import (
+    DETAIL,
+    RUNS,
+    SENTENCE,
+    STORE,
+    TEXT_FIELD,
+    WARM_UP,
+    Stage,
+    heap_metrics,
+    measure_median,
+    medians,
+    timed,
+)
 
 SWITCHES = 200  # head switches between the two counts of nodes and heap
 HISTORY = "document.querySelector('.atlas-explorer .field.history select')"
@@ -98,22 +110,12 @@ def first_paint(stage: Stage) -> Iterator[Measurement]:
 
 
 def payload_size(stage: Stage) -> Iterator[Measurement]:
-    """Bytes that a translation sends to the page: the whole event stream of its answer."""
-    page = stage.random_page(30)
-    session = page.context.new_cdp_session(page)
-    session.send("Network.enable")
-    streams, sizes = set(), []  # counted by the browser, as a stream's request may end long after its last byte
-
-    def on_request(event: dict) -> None:
-        if "queue/data" in event["request"]["url"]:
-            streams.add(event["requestId"])
-
-    session.on("Network.requestWillBeSent", on_request)
-    session.on("Network.dataReceived", lambda part: sizes.append((part["requestId"], part["dataLength"])))
-    page.locator("#translate").click()
-    page.wait_for_function(f"{HISTORY}.options.length === 2")
-    page.wait_for_timeout(1000)
-    yield Measurement("payload_30", round(sum(size for request, size in sizes if request in streams) / 1000, 1), "kB")
+    """Bytes of the answer to a translation of about 30 tokens."""
+    page = stage.app_page()
+    page.locator(TEXT_FIELD).first.fill(SENTENCE)
+    with page.expect_response("**/ask/page_translate") as response:
+        page.locator("#translate").click()
+    yield Measurement("payload_30", round(len(response.value.body()) / 1000, 1), "kB")
     page.context.close()
 
 

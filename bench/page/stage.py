@@ -21,6 +21,11 @@ FLAGS = (
     "--no-first-run"
 )
 DETAIL = ".detail .heatmaplayer image"  # the selected head's map, as drawn by Plotly
+TEXT_FIELD = "#source-text textarea, #source-text input"
+SENTENCE = (
+    "Ein kleiner Hund rennt über die grüne Wiese, und zwei Kinder in roten Jacken spielen mit einem Ball, "
+    "während ihre Mutter liest."
+)  # about 30 tokens
 
 # For an async function in the page: get its store, which changes when an answer has arrived and, by its field
 # "drawCount", when it was drawn.

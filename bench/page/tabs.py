@@ -8,13 +8,9 @@ from playwright.sync_api import Page
 
 from attention_atlas.viz.panels import registry
 from bench.common import Measurement
-from bench.page.stage import RUNS, WARM_UP, Stage, measure_median, medians, timed
+from bench.page.stage import RUNS, SENTENCE, TEXT_FIELD, WARM_UP, Stage, measure_median, medians, timed
 
 STEPPER = "document.querySelector('.atlas-stepper')"
-SENTENCE = (
-    "Ein kleiner Hund rennt über die grüne Wiese, und zwei Kinder in roten Jacken spielen mit einem Ball, "
-    "während ihre Mutter liest."
-)  # about 30 tokens
 LONG_TARGET = (
     "A small dog runs across the green meadow, and two children in red jackets are playing with a ball "
     "while their mother is reading a book, and then they go home again."
@@ -66,7 +62,7 @@ def lab_checks(stage: Stage) -> Iterator[Measurement]:
 def tab_page(stage: Stage, tab: str) -> Page:
     """Open the app with a sentence of about 30 tokens and a tab."""
     page = stage.app_page()
-    page.locator("#source-text textarea, #source-text input").first.fill(SENTENCE)
+    page.locator(TEXT_FIELD).first.fill(SENTENCE)
     page.locator("#translate").click()
     page.wait_for_function("document.querySelectorAll('.atlas-translation .chip').length > 40")
     page.locator(f"#tab-{tab}-button").click()

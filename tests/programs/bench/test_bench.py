@@ -1,4 +1,4 @@
-"""python -m bench.compare: the peers do our work, and what is reported is what was measured."""
+"""python -m bench.compare: the peers compute the same as ours, and the report has every measurement."""
 
 from __future__ import annotations
 
@@ -44,36 +44,38 @@ SMALL = [
     "--growth-batches",
     "1",
     "2",
+    "--threads",
+    "1",
 ]
 
 
 def test_captions_differ_and_their_sides_belong_together():
-    found = captions(300)
-    assert len(set(found)) == 300 and found[:10] == captions(10) and captions(5, seed=1) != captions(5)
-    assert texts(300, "de") == [german for german, _ in found] and texts(3, "fr") == texts(3, "en")
-    for german, english in found:
+    pairs = captions(300)
+    assert len(set(pairs)) == 300 and pairs[:10] == captions(10) and captions(5, seed=1) != captions(5)
+    assert texts(300, "de") == [german for german, _ in pairs] and texts(3, "fr") == texts(3, "en")
+    for german, english in pairs:
         assert ("Hut" in german) == ("hat." in english or " hat " in english), (german, english)
         assert german[0].isupper() and german.endswith(".") and "  " not in german + english
     with pytest.raises(ValueError, match="at most"):
         captions(LARGEST + 1)
 
 
-def copied(model, config) -> peers.Tutorial:
+def copy_weights(model, config) -> peers.Tutorial:
     """The tutorial's model with our weights."""
     theirs = peers.Tutorial(config).eval()
     with torch.no_grad():
         theirs.embedding.weight.copy_(model.embedding.weight)
     for ours, stack in ((model.encoder, theirs.transformer.encoder), (model.decoder, theirs.transformer.decoder)):
         stack.norm.load_state_dict(ours.norm.state_dict())
-        for layer, other in zip(ours.layers, stack.layers):
-            other.load_state_dict(torch_layer(layer, config).state_dict())
+        for layer, target in zip(ours.layers, stack.layers):
+            target.load_state_dict(torch_layer(layer, config).state_dict())
     return theirs
 
 
 def test_the_tutorials_model_computes_what_ours_does(tiny_translator):
     """Same architecture, same number of parameters, padding ignored: with our weights it gives our logits and ids."""
     model, config, tokenizer = tiny_translator.model, tiny_translator.config, tiny_translator.tokenizer
-    theirs = copied(model, config)
+    theirs = copy_weights(model, config)
     assert sum(p.numel() for p in theirs.parameters()) == sum(p.numel() for p in model.parameters())
     sources = [tokenizer.encode_source(text, "en") for text in SENTENCES[0:6:2]]
     source = tiny_translator.pad(sources)
@@ -88,7 +90,7 @@ def test_a_step_of_the_tutorials_training_has_our_loss_and_gradient(tiny_transla
     """One step of each from the same weights, without dropout: the first batch moves them alike."""
     tokenizer, config = tiny_translator.tokenizer, TrainConfig(learning_rate=1e-4, warmup_updates=1, average_decay=0.0)
     model = build_tiny_model(tokenizer, dropout=0.0)
-    theirs = copied(model, model.config)
+    theirs = copy_weights(model, model.config)
     examples = Examples.encode([*zip(SENTENCES[0:10:2], SENTENCES[1:10:2])], tokenizer, "en", max_length=64)
     batch = make_batch(examples, np.arange(5), tokenizer)
     for module in theirs.modules():
@@ -112,9 +114,9 @@ def test_marian_is_of_our_sizes_and_decodes_to_the_forced_length(tiny_translator
         p.numel() for p in tiny_translator.model.parameters()
     )
     source = tiny_translator.pad([tokenizer.encode_source(text, "en") for text in SENTENCES[0:4:2]])
-    found = marian(source, 7)
-    assert found.sequences.shape == (2, 8) and len(found.cross_attentions) == 7
-    assert found.cross_attentions[3][0].shape == (2, config.num_heads, 1, source.shape[1])
+    output = marian(source, 7)
+    assert output.sequences.shape == (2, 8) and len(output.cross_attentions) == 7
+    assert output.cross_attentions[3][0].shape == (2, config.num_heads, 1, source.shape[1])
     plain = peers.Marian(config, tokenizer, tiny_translator.device, maps=False)(source, 7)
     assert plain.sequences.shape == (2, 8) and plain.cross_attentions is None
 
@@ -143,8 +145,8 @@ def roomy_checkpoint(tokenizer, tmp_path_factory):
 
 
 def report(folder, tmp_path, *options: str) -> dict[str, float]:
-    out = tmp_path / "found.json"
-    compare.main(["--checkpoint", str(folder), *SMALL, "--threads", "1", "--json", str(out), *options])
+    out = tmp_path / "report.json"
+    compare.main(["--checkpoint", str(folder), *SMALL, "--json", str(out), *options])
     return {m["name"]: m["value"] for m in json.loads(out.read_text())}
 
 
@@ -153,8 +155,8 @@ def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
     pytest.importorskip("transformers")
     pytest.importorskip("ctranslate2")
     threads = torch.get_num_threads()
-    found = report(roomy_checkpoint, tmp_path, "--png", str(tmp_path / "growth.png"))
-    ways = (
+    values = report(roomy_checkpoint, tmp_path, "--png", str(tmp_path / "growth.png"))
+    works = (
         "ours_maps",
         "marian_maps",
         "tutorial_loop",
@@ -163,7 +165,7 @@ def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
         "tutorial_loop_ratio",
         "tutorial_loop_no_grad_ratio",
     )
-    assert found.keys() >= {f"{way}_{n}" for way in ways for n in (4, 6)} | {
+    assert values.keys() >= {f"{work}_{n}" for work in works for n in (4, 6)} | {
         "ours_batch",
         "marian_batch",
         "ctranslate2_batch",
@@ -171,19 +173,19 @@ def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
         "torch_nn_train",
         "startup",
     }
-    assert all(value > 0 for name, value in found.items() if "exponent" not in name)
+    assert all(value > 0 for name, value in values.items() if "exponent" not in name)
     for name, above, below in (
         ("marian_maps_ratio_4", "marian_maps_4", "ours_maps_4"),
         ("ours_batch_ratio_marian", "ours_batch", "marian_batch"),
         ("ctranslate2_batch_ratio_ours", "ctranslate2_batch", "ours_batch"),
         ("ours_train_ratio", "ours_train", "torch_nn_train"),
     ):
-        assert found[name] == pytest.approx(found[above] / found[below])
-    assert found["ctranslate2_same_ids"] == 6 and found["ours_train"] == max(
-        found["ours_train_float32"], found["ours_train_bfloat16"]
+        assert values[name] == pytest.approx(values[above] / values[below])
+    assert values["ctranslate2_same_ids"] == 6 and values["ours_train"] == max(
+        values["ours_train_float32"], values["ours_train_bfloat16"]
     )
     printed = capsys.readouterr().out
-    assert all(name in printed for name in found) and torch.get_num_threads() == threads
+    assert all(name in printed for name in values) and torch.get_num_threads() == threads
     with Image.open(tmp_path / "growth.png") as picture:
         assert picture.format == "PNG"
 
@@ -191,8 +193,8 @@ def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
 @pytest.mark.long
 def test_a_section_can_be_run_alone(roomy_checkpoint, tmp_path):
     """Training and growth need neither peer package."""
-    found = report(roomy_checkpoint, tmp_path, "--sections", "train", "growth")
-    assert "torch_nn_train" in found and "growth_maps_seconds_length_8" in found and "ours_batch" not in found
+    values = report(roomy_checkpoint, tmp_path, "--sections", "train", "growth")
+    assert "torch_nn_train" in values and "growth_maps_seconds_length_8" in values and "ours_batch" not in values
 
 
 def test_settings_that_measure_nothing_are_refused():
@@ -217,7 +219,8 @@ def test_the_memory_of_tensors_is_counted_while_they_are_held():
 def test_the_memory_of_maps_grows_as_they_do(tiny_translator):
     """At twice the length the maps alone are four times as large; the count holds at least them."""
     sizes = {
-        n: growth.peak_memory(growth.ways(tiny_translator, 1, n)["maps"], tiny_translator.device) for n in (24, 48)
+        n: growth.peak_memory(growth.make_works(tiny_translator, 1, n)["maps"], tiny_translator.device)
+        for n in (24, 48)
     }
     maps = {n: 4 * (2 + 3 + 3) * 4 * n * n for n in sizes}
     assert all(maps[n] < sizes[n] < 20 * maps[n] + 10**6 for n in sizes) and sizes[48] > 2 * sizes[24]
@@ -233,13 +236,13 @@ def test_the_exponent_is_the_slope_where_the_sizes_are_large(power):
 
 def test_growth_points_become_measurements():
     points = [Point("maps", "length", n, n / 1000, 2**20 * n) for n in (1, 2, 4)]
-    found = {m.name: m.value for m in growth.measurements(points)}
-    assert found["growth_maps_seconds_length_4"] == pytest.approx(4) and found["growth_maps_memory_length_2"] == 2
-    assert math.isclose(found["growth_maps_seconds_length_exponent"], 1)
+    values = {m.name: m.value for m in growth.measurements(points)}
+    assert values["growth_maps_seconds_length_4"] == pytest.approx(4) and values["growth_maps_memory_length_2"] == 2
+    assert math.isclose(values["growth_maps_seconds_length_exponent"], 1)
 
 
 def test_growth_starts_a_model_with_room(tiny_translator):
-    roomy = growth.with_room(tiny_translator, 513)
+    roomy = growth.with_max_length(tiny_translator, 513)
     assert roomy.config.max_length == 513 and roomy.config.d_model == tiny_translator.config.d_model
     arguments = argparse.Namespace(growth_lengths=[70], growth_batches=[1], rounds=1, png=None)
     names = [m.name for m in compare.grow(tiny_translator, arguments)]  # above the checkpoint's own 64

@@ -38,7 +38,7 @@ def test_the_report_is_complete_and_its_ratios_are_its_own(tmp_path):
 
 def test_the_weights_of_a_step_are_counted_one_by_one(tmp_path):
     pytest.importorskip("transformers")
-    translator = Translator.load(shapes.write(shapes.theirs("tiny"), tmp_path / "opus-mt-de-en"), "cpu")
+    translator = Translator.load(shapes.write(shapes.random_model("tiny"), tmp_path / "opus-mt-de-en"), "cpu")
     vocabulary, d, layers, _, wide, _ = shapes.SHAPES["tiny"]
     layer = (3 * d * d + 3 * d) + (d * d + d) + (d * d + d) + (d * d + d) + (2 * d * wide + wide + d) + 3 * 2 * d
     assert own.weights_read(translator) == 4 * (layers * layer + vocabulary * d + vocabulary)
@@ -47,7 +47,7 @@ def test_the_weights_of_a_step_are_counted_one_by_one(tmp_path):
 
 def test_so_are_those_of_t5_which_has_no_biases(tmp_path):
     pytest.importorskip("transformers")
-    translator = Translator.load(shapes.write(shapes.theirs("t5-tiny"), tmp_path / "t5"), "cpu")
+    translator = Translator.load(shapes.write(shapes.random_model("t5-tiny"), tmp_path / "t5"), "cpu")
     vocabulary, d, layers, heads, wide, _ = shapes.SHAPES["t5-tiny"]
     layer = 3 * d * d + d * d + d * d + d * d + 2 * d * wide + 3 * d
     once = d + translator.config.position_buckets * heads  # the last norm, the table of positions

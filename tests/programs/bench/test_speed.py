@@ -1,4 +1,4 @@
-"""python -m bench.speed: it measures what it says, on the tiny model."""
+"""python -m bench.speed: decoding and the report, on the tiny model."""
 
 from __future__ import annotations
 
@@ -25,32 +25,27 @@ def test_naive_and_cached_decoding_do_the_same_work(tiny_translator):
 @pytest.mark.long
 def test_the_report_is_complete(tiny_checkpoint, tmp_path, capsys):
     threads = torch.get_num_threads()
-    speed.main(
-        [
-            "--checkpoint",
-            str(tiny_checkpoint),
-            "--device",
-            "cpu",
-            "--lengths",
-            "4",
-            "8",
-            "--repeats",
-            "1",
-            "--sentences",
-            "8",
-            "--updates",
-            "1",
-            "--starts",
-            "1",
-            "--json",
-            str(tmp_path / "found.json"),
-        ]
-    )
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert all(m.keys() == {"name", "value", "unit"} for m in found)
-    values = {m["name"]: m["value"] for m in found}
-    ways = ("translate_maps", "decode_cached", "decode_naive", "maps_overhead", "cached_speedup")
-    assert values.keys() == {f"{way}_{n}" for way in ways for n in (4, 8)} | {
+    options = [
+        "--device",
+        "cpu",
+        "--lengths",
+        "4",
+        "8",
+        "--repeats",
+        "1",
+        "--sentences",
+        "8",
+        "--updates",
+        "1",
+        "--starts",
+        "1",
+    ]
+    speed.main(["--checkpoint", str(tiny_checkpoint), *options, "--json", str(tmp_path / "report.json")])
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert all(m.keys() == {"name", "value", "unit"} for m in report)
+    values = {m["name"]: m["value"] for m in report}
+    works = ("translate_maps", "decode_cached", "decode_naive", "maps_overhead", "cached_speedup")
+    assert values.keys() == {f"{work}_{n}" for work in works for n in (4, 8)} | {
         "batch_translations_per_second",
         "train_tokens_per_second",
         "peak_memory",
