@@ -58,7 +58,8 @@ def main(argv: list[str] | None = None) -> None:
 def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     """Measure the milliseconds to translate one sentence to a forced length with every attention map.
 
-    The tutorial's loop, as written and without gradients, gives no maps; Marian's maps stay in parts, one for each step.
+    The tutorial's loop, as written and without gradients, gives no maps. Marian's maps stay in one part for each
+    step.
     """
     config, tokenizer = translator.config, translator.tokenizer
     direction = translator.directions[0]

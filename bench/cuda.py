@@ -1,8 +1,8 @@
-"""What a GPU has to prove, in one command of at most nine minutes: python -m bench.cuda --json FILE
+"""Check and measure a GPU in one command of at most nine minutes: python -m bench.cuda --json FILE
 
-The CPU's ids and maps on 200 sentences, half precision against float32, translation with every attention map beside the
-CPU and MarianMTModel, training with its share of the device's peak, and memory. Needs torch and sentencepiece alone;
-a peer that is not installed is left out. A part that fails is reported, and the rest goes on.
+The CPU's ids and maps on 200 sentences, half precision against float32, translation with every attention map compared
+with the CPU and MarianMTModel, training with its share of the device's peak, and memory. Needs only torch and
+sentencepiece; without transformers there is no MarianMTModel. If a part fails, the report says so and goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import torch
@@ -28,27 +27,28 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.program import CHECKPOINT, add_json, command_line, parse_args, program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
-from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
+from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
+from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.loss import SummedLoss
 from attention_atlas.model.translator import Translator
+from bench.common import NO_END, median_seconds, write_json
 from bench.made.captions import LARGEST, captions, texts
-from bench.made.updates import training_step, update_operations
 
 MINUTES = 9.0
 SENTENCES = 200
 TOLERANCE = 1e-3  # of maps, between devices
 LENGTHS, BATCHES = (8, 32, 128, 256), (1, 8, 64, 512)
-MAX_CELLS = 512 * 32 * 32  # batch x tokens x tokens: beyond, the maps of one pass no longer fit on common cards
-CPU_CELLS = 8 * 64 * 64  # and the CPU would take minutes
-UPDATES = (2048, 8192, 32768)  # training: tokens each
-REPEATED = 5  # so often all captions, which makes six of the largest updates
-NO_END = -1  # no token has this id: decoding goes on to its limit
-# Dense matrix products in bfloat16, operations a second, by a part of the device's name (manufacturers' data sheets).
+MAX_CELLS = 512 * 32 * 32  # batch x tokens x tokens of the largest maps that fit on common cards
+CPU_CELLS = 8 * 64 * 64  # above, the CPU would take minutes
+UPDATES = (2048, 8192, 32768)  # tokens of a training update
+REPEATED = 5  # times that all captions are used, which makes six of the largest updates
+# Operations per second of dense bfloat16 products, by a part of the device's name (from the data sheets).
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L4": 121e12, "T4": 65e12, "A10": 125e12}
 
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """What the parts share: the checkpoint on both devices, and when the time is over."""
+    """The checkpoint on both devices, and the time at which no further part begins."""
 
     cpu: Translator
     gpu: Translator
@@ -56,21 +56,12 @@ class Bench:
 
     @property
     def left(self) -> float:
-        """Seconds."""
+        """Seconds that are left."""
         return self.ends - time.monotonic()
 
     def seconds(self, run: Callable[[], object], *, repeats: int = 5) -> float:
-        """The median, after one run to warm up."""
-
-        def once() -> float:
-            torch.cuda.synchronize() if self.gpu.device.type == "cuda" else None
-            started = time.perf_counter()
-            run()
-            torch.cuda.synchronize() if self.gpu.device.type == "cuda" else None
-            return time.perf_counter() - started
-
-        once()
-        return median(once() for _ in range(repeats))
+        """Return the median after one run to warm up, which starts with an idle device."""
+        return median_seconds(run, repeats, self.gpu.device)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -79,50 +70,46 @@ def main(argv: list[str] | None = None) -> None:
     bench = Bench(cpu, gpu, time.monotonic() + 60 * args.minutes)
     results: dict[str, object] = {"device": device_facts(gpu.device), "checkpoint": gpu.name, "digest": gpu.digest}
     for name, part in PARTS.items():
-        results[name] = carried_out(part, bench)
+        results[name] = run_part(part, bench)
         print(json.dumps({name: results[name]}), flush=True)
-        if args.json:
-            args.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        write_json(args.json, results)
 
 
-def carried_out(part: Callable[[Bench], dict], bench: Bench) -> dict:
-    """A part's result, with its seconds. Whatever goes wrong in it is its result: the others are still wanted."""
+def run_part(part: Callable[[Bench], dict], bench: Bench) -> dict:
+    """Return the report of a part with its seconds. An error is its report, so that the other parts still run."""
     if bench.left <= 0:
-        return {"failed": "the time was over"}
+        return {"failed": "no time was left"}
     started = time.monotonic()
     try:
-        result = part(bench)
+        report = part(bench)
     except Exception as error:
         traceback.print_exc()
-        result = {"failed": f"{type(error).__name__}: {error}"[:300]}
-    return {**result, "seconds": round(time.monotonic() - started, 1)}
+        report = {"failed": f"{type(error).__name__}: {error}"[:300]}
+    return {**report, "seconds": round(time.monotonic() - started, 1)}
 
 
 def device_facts(device: torch.device) -> dict:
     facts = {"torch": torch.__version__, "python": platform.python_version(), "name": str(device)}
     if device.type == "cuda":
-        found = torch.cuda.get_device_properties(device)
+        properties = torch.cuda.get_device_properties(device)
         facts |= {
-            "name": found.name,
-            "memory_gib": round(found.total_memory / 2**30, 1),
+            "name": properties.name,
+            "memory_gib": round(properties.total_memory / 2**30, 1),
             "cuda": torch.version.cuda,
-            "capability": f"{found.major}.{found.minor}",
+            "capability": f"{properties.major}.{properties.minor}",
         }
     return facts
 
 
 def same_as_cpu(bench: Bench) -> dict:
-    """Greedy and beam ids of both devices, and the largest difference of any attention weight."""
+    """Compare greedy and beam ids of both devices, and return the largest difference of an attention weight."""
     language = parse_direction(bench.cpu.directions[0])[0]
     sentences = texts(SENTENCES, language)
     sources = [bench.cpu.encode(sentence) for sentence in sentences]
-    unlike = sum(a != b for a, b in zip(bench.cpu.generate(sources), bench.gpu.generate(sources)))
-    wide = sum(
-        a != b
-        for a, b in zip(
-            bench.cpu.generate(sources[:40], beam=5, length_penalty=1.0),
-            bench.gpu.generate(sources[:40], beam=5, length_penalty=1.0),
-        )
+    beam = {"beam": 5, "length_penalty": 1.0}
+    greedy_differences, beam_differences = (
+        sum(a != b for a, b in zip(bench.cpu.generate(some, **options), bench.gpu.generate(some, **options)))
+        for some, options in ((sources, {}), (sources[:40], beam))
     )
     largest = 0.0
     for start in range(0, SENTENCES, 50):
@@ -135,15 +122,15 @@ def same_as_cpu(bench: Bench) -> dict:
                 )
     return {
         "sentences": SENTENCES,
-        "other_greedy_ids": unlike,
-        "other_beam_ids_of_40": wide,
+        "other_greedy_ids": greedy_differences,
+        "other_beam_ids_of_40": beam_differences,
         "largest_map_difference": largest,
-        "passed": unlike == wide == 0 and largest <= TOLERANCE,
+        "passed": greedy_differences == beam_differences == 0 and largest <= TOLERANCE,
     }
 
 
 def half_precision(bench: Bench) -> dict:
-    """How many translations change when the device computes in half precision."""
+    """Count the translations that change when the device computes in half precision."""
     language = parse_direction(bench.cpu.directions[0])[0]
     sources = [bench.gpu.encode(sentence) for sentence in texts(SENTENCES, language)]
     exact = bench.gpu.generate(sources)
@@ -156,7 +143,7 @@ def half_precision(bench: Bench) -> dict:
 
 
 def translation(bench: Bench) -> dict:
-    """Milliseconds to decode so many tokens and bring every attention map to the CPU, by length and batch size."""
+    """Measure the milliseconds to decode and to copy every attention map to the CPU, by length and batch size."""
     rows = []
     for length in LENGTHS:
         for batch in BATCHES:
@@ -177,12 +164,12 @@ def _milliseconds(bench: Bench, translator: Translator, length: int, batch: int,
     @torch.inference_mode()
     def run() -> None:
         memory = translator.model.encode(source, record=True)
-        _, found = greedy_with_records(
+        _, recorded = greedy_with_records(
             translator.model, memory, [length] * batch, begin_id=translator.tokenizer.begin_id, end_id=NO_END
         )
-        for kind in found.output.kinds:
+        for kind in recorded.output.kinds:
             for row in range(batch):
-                found.output.maps(kind, row).cpu()
+                recorded.output.maps(kind, row).cpu()
 
     return round(1000 * bench.seconds(run, repeats=repeats), 2)
 
@@ -194,12 +181,12 @@ def _source(translator: Translator, length: int, batch: int) -> torch.Tensor:
 
 
 def ordinary_id(translator: Translator) -> int:
-    """A piece that is no symbol."""
+    """Return the id of a piece that is not a special symbol."""
     return next(i for i in range(len(translator.tokenizer)) if i not in translator.tokenizer.special_ids)
 
 
 def marian(bench: Bench) -> dict:
-    """The same with transformers' MarianMTModel, random weights and forced lengths, where it is installed."""
+    """Measure transformers' MarianMTModel with random weights and forced lengths."""
     from bench.made.peers import Marian
 
     peer = Marian(bench.gpu.config, bench.gpu.tokenizer, bench.gpu.device, maps=True)
@@ -209,20 +196,13 @@ def marian(bench: Bench) -> dict:
             if batch * length * length > MAX_CELLS or bench.left < 60:
                 continue
             source = _source(bench.gpu, length, batch).cpu()
-            rows.append(
-                {
-                    "tokens": length,
-                    "batch": batch,
-                    "marian_ms": round(
-                        1000 * bench.seconds(lambda source=source, length=length: peer(source, length), repeats=2), 2
-                    ),
-                }
-            )
+            seconds = bench.seconds(partial(peer, source, length), repeats=2)
+            rows.append({"tokens": length, "batch": batch, "marian_ms": round(1000 * seconds, 2)})
     return {"with_all_maps": rows}
 
 
 def training(bench: Bench) -> dict:
-    """Target tokens a second in bfloat16 autocast by tokens an update, and the share of the device's peak."""
+    """Measure target tokens per second in bfloat16 autocast by the size of an update, and the share of the peak."""
     tokenizer, device = bench.gpu.tokenizer, bench.gpu.device
     language = parse_direction(bench.gpu.directions[0])[1]
     pairs = captions(LARGEST) if language == "en" else [(b, a) for a, b in captions(LARGEST)]
@@ -251,8 +231,38 @@ def training(bench: Bench) -> dict:
     return {"bfloat16": rows}
 
 
+def training_step(model: Transformer) -> Callable[[Batch], None]:
+    """Return a training update as model.train does it, in bfloat16 autocast."""
+    config = TrainConfig()
+    summed_loss = SummedLoss(model, config.label_smoothing)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+
+    def step(batch: Batch) -> None:
+        with torch.autocast(batch.source.device.type, torch.bfloat16):
+            loss = summed_loss(batch.source, batch.inputs, batch.outputs)
+        (loss / batch.tokens).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def update_operations(model: Transformer, batch: Batch) -> float:
+    """Return the operations of the matrix products of an update: two for each weight and token forward, four backward.
+
+    Padding counts in the layers, but not in the projection onto the vocabulary. Attention's own products are left out.
+    """
+    encoder, decoder = (
+        sum(p.numel() for p in stack.parameters() if p.ndim > 1) for stack in (model.encoder, model.decoder)
+    )
+    return 6.0 * (
+        encoder * batch.source.numel() + decoder * batch.inputs.numel() + model.embedding.weight.numel() * batch.tokens
+    )
+
+
 def memory(bench: Bench) -> dict:
-    """Peak MiB on the device: the weights, and a translation with every map by batch size."""
+    """Measure the peak MiB on the device: the weights, and a translation with every map by batch size."""
     if bench.gpu.device.type != "cuda":
         return {"failed": "no CUDA device"}
     rows = []
@@ -282,7 +292,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
     add("--device", default="cuda", help="cuda; cpu tries the program out")
-    add("--minutes", type=float, default=MINUTES, help="no part begins after so many")
+    add("--minutes", type=float, default=MINUTES, help="no part begins later")
     add_json(parser, "write the results here after every part")
     return parse_args(parser, argv)
 

@@ -1,16 +1,14 @@
-"""Where the time goes that bars are set for: python -m bench.parts --help
+"""Measure the parts of a translation, a start and the page's panels: python -m bench.parts --help
 
-Torch has one thread, as in the app that serves small models. Parts: processor time, the least of several runs, which
-what else the machine does concerns little; beside it the time in which the part's floating-point operations can be done
-and its weights be read, at the speeds of a matrix product and of a sum that were measured in the same run. Panels:
-the time that passes, which is what a visitor waits; the median of several openings, so nothing else may run. Memory is
-what is resident after each stage of the app's start.
+Torch has one thread, as in the app for small models. Parts are measured in processor time, the least of several runs,
+next to the time in which the part's floating-point operations can be done and its weights be read, at the speeds of a
+matrix product and of a sum in the same run. Panels are measured in elapsed time, the median of several openings, so
+nothing else may run. Memory is resident after each stage of a start.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import subprocess
 import sys
@@ -19,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -42,189 +39,170 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
+from bench.common import NO_END, ROOT, Row, print_rows, torch_threads, write_json
 from bench.made.captions import texts
-from bench.speed import NO_END
 from bench.why import inputs, matrix_speed
 
-Row = dict[str, object]
-ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = 64
-# Torch counts the products of its kernels for attention on a GPU only, and none of packed matrices; of shapes, and of
-# what else they are given.
+# Torch counts attention's products only on a GPU, and no products of packed matrices. Counts by shape.
 ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 UNCOUNTED = {
     ATTENTION: lambda *shapes, **_: sdpa_flop_count(*shapes[:3]),
     torch.ops.quantized.linear_dynamic_fp16: lambda x, packed, *, out_shape, **_: 2 * math.prod(out_shape) * x[-1],
 }
-# Run in a process of its own: after each line, the processor time of its thread and the resident memory.
+# Runs in a process of its own: after each stage, prints the processor time of its thread and the resident memory.
 START = """
 import time
-def told(what):
+def report(stage):
     pages = int(open("/proc/self/statm").read().split()[1])
-    print(what, 1e3 * time.thread_time(), pages * 4096 / 1e6, sep="\\t")
-told("Python")
-import torch; torch.set_num_threads(1); told("importing torch")
-{middle}
-translator = Translator.load({folder!r}, "cpu"); told("loading a checkpoint")
-trace_requests(translator, [translator._request({text!r}, None, NO_INTERVENTIONS)]); told("the first translation")
-"""
-IMPORTS = """
-{before}
-from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
+    print(stage, 1e3 * time.thread_time(), pages * 4096 / 1e6, sep="\\t")
+report("Python")
+import torch; torch.set_num_threads(1); report("importing torch")
+{app}
 from attention_atlas.model.translator import Translator
-from attention_atlas.model.translator.tracing import trace_requests
-told("importing the rest")
+report("importing the rest")
+translator = Translator.load({folder!r}, "cpu"); report("loading a checkpoint")
+translator.translate({text!r}); report("the first translation")
 """
-GRADIO = 'import gradio; told("importing gradio")\nimport app; told("importing the app")'
+APP = 'import gradio; report("importing gradio")\nimport app; report("importing the app")'
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with torch_threads(1):
         translator = Translator.load(args.checkpoint, "cpu")
-        rows = [row for section in args.sections for row in SECTIONS[section](translator, args)]
-    finally:
-        torch.set_num_threads(before)
-    print("\n".join(map(json.dumps, rows)))
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        rows = print_rows(row for section in args.sections for row in SECTIONS[section](translator, args))
+    write_json(args.json, rows)
 
 
 def with_maps(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
-    """One sentence to a forced length with every map: bench.speed.translate_with_maps, part by part."""
+    """Measure the parts of bench.speed.translate_with_maps: one sentence to a forced length with every map."""
     model = translator.model
     (text,) = texts(1, parse_direction(translator.directions[0])[0])
     request = translator._request(text, None, translator.changes)
     source = torch.tensor([request.source_ids])
     speed, bandwidth = matrix_speed(translator.config.d_model), reading_speed(model.step_numbers)
-    encoder = sum(weight.nbytes for weight in model.encoder.parameters())
+    encoder_bytes = sum(weight.nbytes for weight in model.encoder.parameters())
     for length in args.lengths:
-        for part, work, bytes_read, more in _parts(translator, request, source, length):
-            flops = counted(work) + more
-            read = encoder if bytes_read == "encoder" else bytes_read
+        step_numbers = length * model.step_numbers
+        # bytes of weights that are read, and floating-point operations that torch does not count
+        costs = {"encoder": (encoder_bytes, 0.0), "steps": (4 * step_numbers, 2.0 * step_numbers)}
+        for part, work in translation_parts(translator, request, source, length).items():
+            bytes_read, uncounted = costs.get(part, (0, 0.0))
             yield {
                 "one sentence with maps, target tokens": length,
                 "part": part,
-                "milliseconds": least(work, args.runs),
-                "bound_milliseconds": round(1e3 * max(flops / speed, read / bandwidth), 3),
+                "milliseconds": least_milliseconds(work, args.runs),
+                "bound_milliseconds": round(
+                    1e3 * max((count_flops(work) + uncounted) / speed, bytes_read / bandwidth), 3
+                ),
             }
 
 
-def _parts(
+def translation_parts(
     translator: Translator, request: Request, source: torch.Tensor, length: int
-) -> Iterator[tuple[str, Callable[[], object], int | str, float]]:
-    """What is done, how many bytes of weights it reads, and floating-point operations that torch does not count."""
+) -> dict[str, Callable[[], object]]:
     model, tokenizer = translator.model, translator.tokenizer
     ends = {"begin_id": tokenizer.begin_id, "end_id": NO_END}
     with torch.inference_mode():
         memory = model.encode(source, record=True)
         recorder = StepRecorder(1, maps=True)
         (ids,) = greedy(model, memory, [length], recorder=recorder, **ends)
-        waiting = list(recorder.distributions._waiting)
-        chosen = recorder.distributions.by_sentence()
+        steps = list(recorder.distributions._waiting)
+        distributions = recorder.distributions.by_sentence()
 
-    def choices() -> None:
-        again = DistributionCollector(1)
-        for step in waiting:
-            again.add(*step)
-        again.by_sentence()
+    def collect() -> None:
+        collector = DistributionCollector(1)
+        for step in steps:
+            collector.add(*step)
+        collector.by_sentence()
 
     def trace() -> object:
-        recorded = RecordedDecode(recorder.maps(model, memory, translator.changes), chosen)
+        recorded = RecordedDecode(recorder.maps(model, memory, translator.changes), distributions)
         return TraceBuilder(recorded, tokenizer, seconds=0.0, device="cpu", checkpoint="", digest="")(0, request, ids)
 
-    step = length * model.step_numbers
-    yield "encoder", lambda: model.encode(source, record=True), "encoder", 0.0
-    yield "steps", lambda: greedy(model, memory, [length], **ends), 4 * step, 2.0 * step
-    yield "what each step chose by", choices, 0, 0.0
-    yield "maps and trace", trace, 0, 0.0
+    return {
+        "encoder": lambda: model.encode(source, record=True),
+        "steps": lambda: greedy(model, memory, [length], **ends),
+        "what each step chose by": collect,
+        "maps and trace": trace,
+    }
 
 
 def why(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
-    """Each method about the last of 16 + 16 tokens, from the recorded pass on."""
+    """Measure each method on the last of 16 + 16 tokens, after the recorded pass."""
     case, _ = inputs(translator.model)
     speed = matrix_speed(translator.config.d_model)
-    yield _of_method("the recorded pass", lambda: replace(case).output, speed, args.runs)
-    for method in METHODS.values():
-        yield _of_method(str(method.slug), lambda method=method: method(case), speed, args.runs)
-
-
-def _of_method(name: str, work: Callable[[], object], speed: float, runs: int) -> Row:
-    return {
-        "why": name,
-        "milliseconds": least(work, runs),
-        "bound_milliseconds": round(1e3 * counted(work) / speed, 3),
-    }
+    works = {"the recorded pass": lambda: replace(case).output}
+    works |= {str(method.slug): partial(method, case) for method in METHODS.values()}
+    for name, work in works.items():
+        bound = round(1e3 * count_flops(work) / speed, 3)
+        yield {"why": name, "milliseconds": least_milliseconds(work, args.runs), "bound_milliseconds": bound}
 
 
 def many(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
-    """Captions with all maps to NPZ, milliseconds a sentence: one by one, and in batches of the same."""
+    """Measure captions with all maps, one by one, in batches, and written to NPZ: milliseconds per sentence."""
     sentences = texts(SENTENCES, parse_direction(translator.directions[0])[0])
-    some = sentences[:: SENTENCES // 8]
-    traces = translator.trace_batch(some)
-    requests = [translator._request(text, None, translator.changes) for text in some]
+    sample = sentences[:: SENTENCES // 8]
+    traces = translator.trace_batch(sample)
+    requests = [translator._request(text, None, translator.changes) for text in sample]
     works = {
-        "one by one": (lambda: [trace_requests(translator, [request]) for request in requests], len(some)),
+        "one by one": (lambda: [trace_requests(translator, [request]) for request in requests], len(sample)),
         "in batches": (lambda: list(translator.traces(sentences)), SENTENCES),
-        "to NPZ": (lambda: [to_npz(trace) for trace in traces], len(some)),
+        "to NPZ": (lambda: [to_npz(trace) for trace in traces], len(sample)),
     }
     for name, (work, count) in works.items():
-        yield {"captions with maps": name, "milliseconds a sentence": round(least(work, args.runs) / count, 3)}
+        yield {
+            "captions with maps": name,
+            "milliseconds a sentence": round(least_milliseconds(work, args.runs) / count, 3),
+        }
 
 
 def start(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
-    """From a new process to the first translation; then the same with the app's imports."""
+    """Measure a new process up to its first translation, stage by stage, without and with the app's imports."""
     folder, (text,) = str(args.checkpoint.resolve()), texts(1, parse_direction(translator.directions[0])[0])
-    for who, before in (("the library", ""), ("the app", GRADIO)):
-        program = START.format(middle=IMPORTS.format(before=before), folder=folder, text=text)
-        command = [sys.executable, "-c", program]
+    for name, imports in (("the library", ""), ("the app", APP)):
+        command = [sys.executable, "-c", START.format(app=imports, folder=folder, text=text)]
         runs = [
             [line.split("\t") for line in subprocess.check_output(command, cwd=ROOT, text=True).splitlines()]
             for _ in range(args.starts)
         ]
-        for number, (what, *_) in enumerate(runs[0]):
-            spent = [float(run[number][1]) - (float(run[number - 1][1]) if number else 0.0) for run in runs]
-            yield {
-                "start of": who,
-                "stage": what,
-                "milliseconds": round(min(spent), 1),
-                "megabytes then": round(float(runs[0][number][2])),
-            }
+        for i, (stage, _, megabytes) in enumerate(runs[0]):
+            spent = [float(run[i][1]) - (float(run[i - 1][1]) if i else 0.0) for run in runs]
+            row = {"start of": name, "stage": stage, "milliseconds": round(min(spent), 1)}
+            yield {**row, "megabytes then": round(float(megabytes))}
 
 
 def panels(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
-    """Each panel of the page on one caption, as it opens: to the first that it shows, and to all of it."""
+    """Measure each panel on one caption as it opens, to its first part and to all of it."""
     (text,) = texts(1, parse_direction(translator.directions[0])[0])
     speed, served = matrix_speed(translator.config.d_model), Translators([translator])
-    alone = Cores(args.cores)
-    alone.number = 1
+    shared = Cores(args.cores)
+    shared.number = 1  # the visitor is alone
+
+    def open_panel(panel: Panel, trace: TranslationTrace) -> tuple[float, float]:
+        """Return the seconds to the first part and to the last."""
+        scene, began, ends = Scene(trace, made_by=translator, served=served), time.perf_counter(), []
+        values = [
+            control.known(trace, translator) if isinstance(control, Text) and control.known else control.start
+            for control in panel.controls
+        ]
+        content = [] if panel.unmet_needs(scene) else panel.content(scene, *values)
+        for _ in [content] if isinstance(content, list) else content:
+            ends.append(time.perf_counter() - began)
+        return ends[0], ends[-1]
+
+    def open_on_new_trace(panel: Panel) -> tuple[float, float]:
+        trace = translator.translate(text)  # nothing is cached for it
+        with shared.share():
+            return open_panel(panel, trace)
+
     for panel in chain(*registry.PANELS.values()):
         if args.panels and panel.name not in args.panels:
             continue
-
-        def opened(trace: TranslationTrace, panel: Panel = panel) -> tuple[float, float]:
-            """Seconds to the first part, and to the last."""
-            scene, began, ends = Scene(trace, made_by=translator, served=served), time.perf_counter(), []
-            given = [
-                one.known(trace, translator) if isinstance(one, Text) and one.known else one.start
-                for one in panel.controls
-            ]
-            found = [] if panel.unmet_needs(scene) else panel.content(scene, *given)
-            for _ in [found] if isinstance(found, list) else found:
-                ends.append(time.perf_counter() - began)
-            return ends[0], ends[-1]
-
-        def seconds() -> tuple[float, float]:
-            """Of a new translation, of which nothing is kept yet, by a visitor who is alone."""
-            trace = translator.translate(text)
-            with alone.share():
-                return opened(trace)
-
-        seconds()
-        first, whole = zip(*(seconds() for _ in range(args.runs)))
-        flops = counted(partial(opened, translator.translate(text)), inference=False)
+        open_on_new_trace(panel)  # warms up
+        first, whole = zip(*(open_on_new_trace(panel) for _ in range(args.runs)))
+        flops = count_flops(partial(open_panel, panel, translator.translate(text)), inference=False)
         yield {
             "panel": panel.name,
             "first part, milliseconds": round(1e3 * median(first), 3),
@@ -236,30 +214,28 @@ def panels(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
 SECTIONS = {"maps": with_maps, "why": why, "npz": many, "start": start, "panels": panels}
 
 
-def least(work: Callable[[], object], runs: int) -> float:
-    """Milliseconds of processor time that this thread needs for it, after a run that does not count."""
-    found = []
+def least_milliseconds(work: Callable[[], object], runs: int) -> float:
+    """Return the least processor time of this thread in several runs, after one to warm up."""
+    times = []
     with torch.inference_mode():
-        work()
-        for _ in range(runs):
+        for _ in range(runs + 1):
             began = time.thread_time()
             work()
-            found.append(time.thread_time() - began)
-    return round(1e3 * min(found), 3)
+            times.append(time.thread_time() - began)
+    return round(1e3 * min(times[1:]), 3)
 
 
-def counted(work: Callable[[], object], *, inference: bool = True) -> float:
-    """Floating-point operations of its products, those of an embedding bag left out. inference: False for what
-    switches that on by itself."""
-    with FlopCounterMode(display=False, custom_mapping=UNCOUNTED) as found, torch.inference_mode(inference):
+def count_flops(work: Callable[[], object], *, inference: bool = True) -> float:
+    """Return the floating-point operations of the matrix products. inference: False if `work` sets its own mode."""
+    with FlopCounterMode(display=False, custom_mapping=UNCOUNTED) as counter, torch.inference_mode(inference):
         work()
-    return found.get_total_flops()
+    return counter.get_total_flops()
 
 
 def reading_speed(count: int) -> float:
-    """Bytes a second that a sum of so many numbers reads, from wherever they lie."""
+    """Return the bytes per second that a sum of `count` numbers reads."""
     numbers = torch.ones(count)
-    return numbers.nbytes / (least(numbers.sum, 5) / 1e3)
+    return numbers.nbytes / (least_milliseconds(numbers.sum, 5) / 1e3)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -1,16 +1,14 @@
-"""What a toy costs: python -m bench.toy
+"""Measure the training of a toy: python -m bench.toy --help
 
-100 updates of the default toy with their frames beside the same updates without anything around them, taking turns; how
-soon the first frame is there; and what a translation of a served checkpoint takes while three visitors train.
+Updates of the default toy with the frames that the page shows, and the same updates alone, which take turns; the time
+to the first frame; and the time of a translation by a served checkpoint while three visitors train.
 """
 
 from __future__ import annotations
 
-import json
 import statistics
 import threading
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -24,14 +22,14 @@ from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.training.toy.settings import ToySettings
 from attention_atlas.model.training.toy.toys import Toys
 from attention_atlas.model.translator import Translator
-from bench.speed import Measurement
+from bench.common import Measurement, median_seconds, write_json
 
 TEXT = corpora.CORPORA[corpora.DEFAULT].text
 PAIRS = corpora.read(TEXT)
 
 
-def bare(updates: int) -> float:
-    """Seconds of so many updates of the default toy, with nothing recorded."""
+def train_alone(updates: int) -> float:
+    """Return the seconds of some updates of the default toy, with nothing recorded."""
     run = ToyRun(PAIRS, ToySettings())
     batch, model = run.corpus, networks.build(ToySettings().config(*run.tokenizer.sizes)).train()
     real = batch.outputs != run.tokenizer.pad_id
@@ -45,9 +43,8 @@ def bare(updates: int) -> float:
     return time.perf_counter() - started
 
 
-def watched(updates: int) -> tuple[float, float]:
-    """Seconds of as many updates of a run that is watched, as the page asks for it; and those until the first frame is
-    there."""
+def train_with_frames(updates: int) -> tuple[float, float]:
+    """Return the seconds of as many updates with the frames that the page asks for, and to the first frame."""
     started = time.perf_counter()
     turns = Toys().watch(ToyRecipe.of(TEXT, {}, updates))
     next(turns)
@@ -57,8 +54,8 @@ def watched(updates: int) -> tuple[float, float]:
     return time.perf_counter() - started, first
 
 
-def beside(translator: Translator, text: str, visitors: int, runs: int = 20) -> float:
-    """The median seconds of a translation while so many visitors train."""
+def translate_during_training(translator: Translator, text: str, visitors: int, runs: int = 20) -> float:
+    """Return the median seconds of a translation while some visitors train."""
     toys, ended = Toys(), threading.Event()
 
     def train() -> None:
@@ -69,15 +66,11 @@ def beside(translator: Translator, text: str, visitors: int, runs: int = 20) -> 
     threads = [threading.Thread(target=train) for _ in range(visitors)]
     for thread in threads:
         thread.start()
-    seconds = []
-    for _ in range(runs):
-        started = time.perf_counter()
-        translator.translate(text)
-        seconds.append(time.perf_counter() - started)
+    seconds = median_seconds(lambda: translator.translate(text), runs)
     ended.set()
     for thread in threads:
         thread.join()
-    return statistics.median(seconds)
+    return seconds
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -88,7 +81,7 @@ def main(argv: list[str] | None = None) -> None:
     add_json(parser)
     args = parse_args(parser, argv)
     torch.set_num_threads(1)
-    rounds = [(bare(args.updates), *watched(args.updates)) for _ in range(args.rounds)]
+    rounds = [(train_alone(args.updates), *train_with_frames(args.updates)) for _ in range(args.rounds)]
     plain, whole, first = (statistics.median(column) for column in zip(*rounds))
     print(
         f"{args.updates} updates: bare {plain:.2f} s, watched {whole:.2f} s, {whole / plain:.2f} times as long; "
@@ -97,21 +90,19 @@ def main(argv: list[str] | None = None) -> None:
     translator = Translator.load(args.checkpoint, device="cpu")
     example = next(iter(translator.examples.get(translator.directions[0], ())), None)
     text = example.text if example else "Das ist gut."
-    translator.translate(text)
-    alone, busy = beside(translator, text, 0), beside(translator, text, 3)
+    alone, busy = (translate_during_training(translator, text, visitors) for visitors in (0, 3))
     print(
         f"a translation: {1e3 * alone:.0f} ms alone, {1e3 * busy:.0f} ms while three train, "
         f"{busy / alone:.2f} times as long"
     )
-    if args.json:
-        found = [
-            Measurement(f"updates_bare_{args.updates}", plain, "s"),
-            Measurement(f"updates_watched_{args.updates}", whole, "s"),
-            Measurement("first_frame", first, "s"),
-            Measurement("translation_alone", alone, "s"),
-            Measurement("translation_while_three_train", busy, "s"),
-        ]
-        args.json.write_text(json.dumps([asdict(one) for one in found], indent=2) + "\n", encoding="utf-8")
+    measurements = [
+        Measurement(f"updates_bare_{args.updates}", plain, "s"),
+        Measurement(f"updates_watched_{args.updates}", whole, "s"),
+        Measurement("first_frame", first, "s"),
+        Measurement("translation_alone", alone, "s"),
+        Measurement("translation_while_three_train", busy, "s"),
+    ]
+    write_json(args.json, measurements)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,12 @@
-"""How long it takes to say how far to trust a translation: python -m bench.trust --help
+"""Measure how long it takes to say how far to trust a translation: python -m bench.trust --help
 
-Medians of repeated runs in one process, with the threads that the app gives a pass, on a sentence of a checkpoint's
-examples, beside the bars in seconds: the line under a translation, the panel Trust, thirty passes with dropout, and two
-models on one sentence (the model and itself).
+Medians of repeated runs in one process, with the app's threads for each pass, next to the bars in seconds: the line
+under a translation, the panel Trust, thirty passes with dropout, and two models on one sentence (the model and itself).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
-from statistics import median
 
 from attention_atlas.model.analysis.model_comparison import compare_models
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
@@ -19,6 +15,7 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.panels.verify import trust
 from attention_atlas.viz.server import options
+from bench.common import Row, compare_with_bar, median_seconds, print_rows, write_json
 
 TEXT = {"de": "Eine Frau liest ihrem Kind abends ein Buch vor.", "en": "A woman reads her child a book every evening."}
 BARS = {"line": 0.03, "panel": 0.3, "dropout": 1.5, "two models": 0.4}  # seconds
@@ -35,18 +32,9 @@ def main(argv: list[str] | None = None) -> None:
         "dropout": lambda: list(trust.trust(Scene(trace, made_by=translator), trust.PASSES)),
         "two models": lambda: compare_models((translator, trace), (translator, trace)),
     }
-    rows = [{"model": translator.name, "tokens": [len(trace.source_ids), len(trace.target_ids)]}]
-    for name, work in works.items():
-        seconds = []
-        for _ in range(args.runs + 1):
-            started = time.perf_counter()
-            work()
-            seconds.append(time.perf_counter() - started)
-        taken = median(seconds[1:])  # the first one loads what all later ones use
-        rows.append({"what": name, "seconds": round(taken, 4), "bar_seconds": BARS[name], "met": taken <= BARS[name]})
-    print("\n".join(map(json.dumps, rows)))
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    rows: list[Row] = [{"model": translator.name, "tokens": [len(trace.source_ids), len(trace.target_ids)]}]
+    rows += [compare_with_bar(name, median_seconds(work, args.runs), BARS[name]) for name, work in works.items()]
+    write_json(args.json, print_rows(rows))
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

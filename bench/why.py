@@ -1,19 +1,16 @@
-"""How long the laboratory of causes takes on one word of 16 + 16 tokens: python -m bench.why --help
+"""Measure the methods and experiments of the tab Why on one word of 16 + 16 tokens: python -m bench.why --help
 
-Medians of repeated runs in one process, beside the bar in seconds, and beside the time that the same floating-point
+Medians of repeated runs in one process, next to the bar in seconds and to the time that the same floating-point
 operations take at the speed of matrix products measured in the same run: between machines, compare the ratios. A bar is
-met by its seconds, or on a slow machine by twice that time. OPUS-MT and NLLB-600M are random weights at those sizes.
+met by its seconds, or on a slow machine by twice that time. OPUS-MT and NLLB-600M have random weights.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 
 import torch
 from torch import nn
@@ -33,9 +30,9 @@ from attention_atlas.model.program import CHECKPOINT, add_json, command_line, in
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.why.attribution import Columns, Question
+from bench.common import NO_END, Row, compare_with_bar, print_rows, take_turns, timed, write_json
 
 LENGTH = 16
-NO_END = -1  # no token has this id: decoding goes on to its limit
 SIZES = {
     "opus-mt": ModelConfig(
         58_101, d_model=512, num_encoder_layers=6, num_decoder_layers=6, d_feedforward=2048, norm_first=False
@@ -46,56 +43,38 @@ SIZES = {
 }
 
 
-# Seconds on two cores, by size: what the page promises. Of the largest, only estimates and sixteen heads are promised.
+# Seconds on two cores, by size: what the page promises. For the largest size it promises only estimates and 16 heads.
 BARS = {
-    "shipped": {
-        "estimates": 0.3,
-        "occlusion": 0.3,
-        "heads": 0.6,
-        "gradients": 1.5,
-        "smallest": 4.0,
-        "patches": 1.0,
-        "again": 0.2,
-    },
-    "opus-mt": {
-        "estimates": 1.0,
-        "occlusion": 2.0,
-        "heads": 6.0,
-        "gradients": 8.0,
-        "smallest": 45.0,
-        "patches": 6.0,
-        "again": 1.0,
-    },
-    "nllb-600m": {"estimates": 5.0, "heads": 15.0},
+    "shipped": dict(estimates=0.3, occlusion=0.3, heads=0.6, gradients=1.5, smallest=4.0, patches=1.0, again=0.2),
+    "opus-mt": dict(estimates=1.0, occlusion=2.0, heads=6.0, gradients=8.0, smallest=45.0, patches=6.0, again=1.0),
+    "nllb-600m": dict(estimates=5.0, heads=15.0),
 }
-HEADS = {"nllb-600m": 16}  # how many are measured where it is not all of them
+HEADS = {"nllb-600m": 16}  # number of heads that are measured, where it is not all
 
 
 @dataclass(frozen=True)
 class Work:
-    """Something to measure. bar: its name in BARS, or none. passes, decoder: what its result says of how many full
-    passes over 16 + 16 tokens it was worth, gradients as two more each, and how many of the decoder alone."""
+    """Something to measure.
+
+    bar: its name in BARS. passes, decoder_passes: the number of full passes over 16 + 16 tokens that it is worth, where
+    a gradient counts as two more, and of passes of the decoder alone; both as functions of its answer.
+    """
 
     name: str
     bar: str
     run: Callable[[], object]
-    passes: Callable[[object], float] = lambda found: 0.0
-    decoder: Callable[[object], float] = lambda found: 0.0
+    passes: Callable[[object], float] = lambda answer: 0.0
+    decoder_passes: Callable[[object], float] = lambda answer: 0.0
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    lines = []
-    for size in BARS if args.all else [args.size or "shipped"]:
-        for line in measure(size, args):
-            print(json.dumps(line), flush=True)
-            lines.append(line)
-    if args.json:
-        args.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
+    sizes = BARS if args.all else [args.size or "shipped"]
+    write_json(args.json, print_rows(row for size in sizes for row in measure(size, args)))
 
 
-def measure(size: str, args: argparse.Namespace) -> Iterator[dict[str, object]]:
-    """A line for the model and one for each work."""
+def measure(size: str, args: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for the model and one for each work."""
     model = Transformer(SIZES[size]).eval() if size in SIZES else checkpoint.load(args.checkpoint).model
     case, whole = inputs(model)
     speed = matrix_speed(model.config.d_model)
@@ -109,13 +88,11 @@ def measure(size: str, args: argparse.Namespace) -> Iterator[dict[str, object]]:
     for work in works(case, whole, args.heads or HEADS.get(size)):
         if work.bar not in BARS[size]:
             continue
-        seconds, found = timed(work.run, args.runs)
-        bound = (work.passes(found) * per_pass + work.decoder(found) * per_decoder) / speed
+        seconds, answer = median_and_answer(work.run, args.runs)
+        bound = (work.passes(answer) * per_pass + work.decoder_passes(answer) * per_decoder) / speed
         bar = BARS[size][work.bar]
         yield {
-            "what": work.name,
-            "seconds": round(seconds, 4),
-            "bar_seconds": bar,
+            **compare_with_bar(work.name, seconds, bar),
             "met": seconds <= max(bar, 2 * bound),
             "gigaflops": round(bound * speed / 1e9, 1),
             "times_the_bound": round(seconds / bound, 2),
@@ -123,123 +100,112 @@ def measure(size: str, args: argparse.Namespace) -> Iterator[dict[str, object]]:
 
 
 def inputs(model: Transformer) -> tuple[Case, smallest.Translation]:
-    """A source of 16 tokens, and what the model itself writes in 16 steps; the last of them is asked about."""
+    """Return a question about the last of 16 tokens that the model writes for a random source, and the translation."""
     random = torch.Generator().manual_seed(1)
     source = torch.randint(10, model.config.vocabulary_size, (1, LENGTH), generator=random)
     with torch.inference_mode():
-        (written,) = greedy(model, model.encode(source), [LENGTH], begin_id=1, end_id=NO_END)
-        logits = model(source, torch.tensor([[1, *written[:-1]]])).logits[0, -1]
-    contrast = next(i for i in logits.topk(2).indices.tolist() if i != written[-1])
+        (target,) = greedy(model, model.encode(source), [LENGTH], begin_id=1, end_id=NO_END)
+        logits = model(source, torch.tensor([[1, *target[:-1]]])).logits[0, -1]
+    contrast = next(i for i in logits.topk(2).indices.tolist() if i != target[-1])
     tokens = tuple(f"▁{i}" for i in range(LENGTH))
     columns = Columns(tuple((i,) for i in range(LENGTH)), tuple((i,) for i in range(LENGTH)), tokens, tokens)
-    question = Question(LENGTH - 1, written[-1], "a", contrast, "b")
-    case = Case(model, question, source, torch.tensor([[1, *written[:-1]]]), columns)
-    return case, smallest.Translation(case, torch.tensor(written), 0, NO_END)
+    question = Question(LENGTH - 1, target[-1], "a", contrast, "b")
+    case = Case(model, question, source, torch.tensor([[1, *target[:-1]]]), columns)
+    return case, smallest.Translation(case, torch.tensor(target), 0, NO_END)
 
 
 def works(case: Case, whole: smallest.Translation, measured_heads: int | None) -> list[Work]:
-    """What the page asks for. Each run starts from the ids: nothing is kept from the last one."""
-    layers, silence = case.model.config.num_decoder_layers, heads.zero_values()
-    chosen = list_heads(case)[:measured_heads]
-    at_source = sum(kind is AttentionKind.ENCODER_SELF for kind, _, _ in chosen)
-    other = patching.replace_source(case, [*case.source_ids[0].tolist()[:-1], 11])
+    """Return the works that the page asks for. Each run starts from the ids; nothing is cached between runs."""
+    layers, zeros = case.model.config.num_decoder_layers, heads.zero_values()
+    measured = list_heads(case)[:measured_heads]
+    in_encoder = sum(kind is AttentionKind.ENCODER_SELF for kind, _, _ in measured)
+    second = patching.replace_source(case, [*case.source_ids[0].tolist()[:-1], 11])
     grid = StreamGrid(Side.DECODER)
 
     def fresh() -> Case:
         return replace(case)
 
     def estimates() -> None:
-        one = fresh()
-        split_case(one)
-        heads.estimate_heads(one, silence)
+        copy = fresh()
+        split_case(copy)
+        heads.estimate_heads(copy, zeros)
         for method in (flow.ALTI, flow.ROLLOUT, attention.RAW, attention.NORMS, gradients.GRADIENT_X_INPUT):
-            method(one)
+            method(copy)
 
-    def again(without: Interventions) -> None:
+    def translate(interventions: Interventions) -> None:
         with torch.inference_mode():
-            memory = case.model.encode(case.source_ids, interventions=without)
-            greedy(case.model, memory, [LENGTH], begin_id=1, end_id=NO_END, interventions=without)
+            memory = case.model.encode(case.source_ids, interventions=interventions)
+            greedy(case.model, memory, [LENGTH], begin_id=1, end_id=NO_END, interventions=interventions)
 
-    off = Interventions(heads_off=frozenset(chosen[:3]))
+    def masked_passes(_: object) -> float:
+        return LENGTH + 1
+
+    off = Interventions(heads_off=frozenset(measured[:3]))
     edge = cutting.cut_edges(
         Interventions(), [Edge(AttentionKind.CROSS, LENGTH // 2, 2, 0, 0)], cutting.CutMode.RENORMALISE
     )
     return [
-        Work("estimates, parts, norms, ALTI+, gradient x input", "estimates", estimates, lambda found: 7),
+        Work("estimates, parts, norms, ALTI+, gradient x input", "estimates", estimates, lambda _: 7),
+        Work("occlusion by mask", "occlusion", lambda: occlusion.MASK(fresh()), masked_passes, lambda _: LENGTH),
+        Work("occlusion by mean", "occlusion", lambda: occlusion.MEAN(fresh()), masked_passes, lambda _: LENGTH),
         Work(
-            "occlusion by mask",
-            "occlusion",
-            lambda: occlusion.MASK(fresh()),
-            lambda found: LENGTH + 1,
-            lambda found: LENGTH,
-        ),
-        Work(
-            "occlusion by mean",
-            "occlusion",
-            lambda: occlusion.MEAN(fresh()),
-            lambda found: LENGTH + 1,
-            lambda found: LENGTH,
-        ),
-        Work(
-            f"{len(chosen)} heads measured",
+            f"{len(measured)} heads measured",
             "heads",
-            lambda: heads.ablate(fresh(), silence, [[head] for head in chosen]),
-            lambda found: at_source + 1,
-            lambda found: len(chosen) - at_source,
+            lambda: heads.ablate(fresh(), zeros, [[head] for head in measured]),
+            lambda _: in_encoder + 1,
+            lambda _: len(measured) - in_encoder,
         ),
         Work(
             "integrated gradients",
             "gradients",
             lambda: gradients.INTEGRATED_GRADIENTS(fresh()),
-            lambda found: 3 * found.notes[0].values["steps"],
+            lambda scores: 3 * scores.notes[0].values["steps"],
         ),
         Work(
             "smallest set, one order",
             "smallest",
             lambda: smallest.shrink_to_end(replace(whole, case=fresh()), {}),
-            lambda found: found.passes,
+            lambda smallest_set: smallest_set.passes,
         ),
         Work(
             "patch grid of the decoder's stream",
             "patches",
-            lambda: patching.patch_grid(fresh(), replace(other), grid, PatchMode.DENOISE),
-            lambda found: 2,
-            lambda found: layers * LENGTH,
+            lambda: patching.patch_grid(fresh(), replace(second), grid, PatchMode.DENOISE),
+            lambda _: 2,
+            lambda _: layers * LENGTH,
         ),
-        Work("translation without three heads", "again", lambda: again(off), lambda found: 1),
-        Work("translation with an edge cut", "again", lambda: again(edge), lambda found: 1),
+        Work("translation without three heads", "again", lambda: translate(off), lambda _: 1),
+        Work("translation with an edge cut", "again", lambda: translate(edge), lambda _: 1),
     ]
 
 
 def operations(config: ModelConfig) -> tuple[float, float]:
-    """Floating-point operations of a full pass over 16 + 16 tokens without the output projection, and of the decoder's
-    share: two for each weight of a matrix and token."""
-    d, wide = config.d_model, 2 * config.d_model * config.d_feedforward
-    encoder = 2 * LENGTH * config.num_encoder_layers * (4 * d * d + wide)
-    decoder = 2 * LENGTH * config.num_decoder_layers * (8 * d * d + wide)
+    """Return the floating-point operations of a pass over 16 + 16 tokens, and of its decoder.
+
+    Two for each token and weight of a matrix; the output projection is not counted.
+    """
+    d, feed_forward = config.d_model, 2 * config.d_model * config.d_feedforward
+    encoder = 2 * LENGTH * config.num_encoder_layers * (4 * d * d + feed_forward)
+    decoder = 2 * LENGTH * config.num_decoder_layers * (8 * d * d + feed_forward)
     return encoder + decoder, decoder
 
 
 def matrix_speed(width: int) -> float:
-    """Floating-point operations a second of a product of the shapes that a batch has, the best of several: of whatever
-    numbers, or of those that float16 holds, if that is faster (model.nets.products)."""
+    """Return the floating-point operations per second of a matrix product of a batch's shapes, the best of several.
+
+    The faster of a plain product and one of packed float16 weights (model.nets.products).
+    """
     rows, right = torch.randn(512, width), torch.randn(width, 4 * width)
     packed = nn.Parameter(right.half().float().t())
     with torch.inference_mode():
-        best = min(
-            timed(work, 1)[0] for _ in range(20) for work in (lambda: rows @ right, lambda: linear(rows, packed))
-        )
+        best = min(timed(work) for _ in range(20) for work in (lambda: rows @ right, lambda: linear(rows, packed)))
     return 2 * len(rows) * right.numel() / best
 
 
-def timed(run: Callable[[], object], runs: int) -> tuple[float, object]:
-    """The median seconds of a run, after one that does not count, and what the last one found."""
-    found, seconds = run(), []
-    for _ in range(runs):
-        started = time.perf_counter()
-        found = run()
-        seconds.append(time.perf_counter() - started)
-    return median(seconds), found
+def median_and_answer(run: Callable[[], object], runs: int) -> tuple[float, object]:
+    """Return the median seconds of several runs, and the answer of one before them that warms up."""
+    answer = run()
+    return take_turns({"": run}, runs, warm=True)[""], answer
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -1,6 +1,6 @@
 """Caption-like sentence pairs from a small grammar of our own, as text to measure speed on.
 
-captions.tsv has a line for each phrase: its column, German and English. A caption takes one phrase from each column, and
+captions.tsv has a line for each phrase: its column, German and English. A caption takes one phrase from each column;
 some phrases are empty.
 """
 

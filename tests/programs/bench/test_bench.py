@@ -22,31 +22,10 @@ from bench.made.captions import LARGEST, captions, texts
 from bench.made.growth import Point, TensorMemory, exponent
 from tests.conftest import SENTENCES, build_tiny_model
 
-SMALL = [
-    "--device",
-    "cpu",
-    "--lengths",
-    "4",
-    "6",
-    "--repeats",
-    "1",
-    "--rounds",
-    "1",
-    "--sentences",
-    "6",
-    "--updates",
-    "2",
-    "--starts",
-    "1",
-    "--growth-lengths",
-    "4",
-    "8",
-    "--growth-batches",
-    "1",
-    "2",
-    "--threads",
-    "1",
-]
+SMALL = (
+    "--device cpu --lengths 4 6 --repeats 1 --rounds 1 --sentences 6 --updates 2 --starts 1 "
+    "--growth-lengths 4 8 --growth-batches 1 2 --threads 1"
+)
 
 
 def test_captions_differ_and_their_sides_belong_together():
@@ -146,7 +125,7 @@ def roomy_checkpoint(tokenizer, tmp_path_factory):
 
 def report(folder, tmp_path, *options: str) -> dict[str, float]:
     out = tmp_path / "report.json"
-    compare.main(["--checkpoint", str(folder), *SMALL, "--json", str(out), *options])
+    compare.main(["--checkpoint", str(folder), *SMALL.split(), "--json", str(out), *options])
     return {m["name"]: m["value"] for m in json.loads(out.read_text())}
 
 

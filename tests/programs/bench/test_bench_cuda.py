@@ -1,4 +1,4 @@
-"""python -m bench.cuda, tried out on the CPU: every part gives figures, and a failing one does not stop the rest."""
+"""python -m bench.cuda on the CPU: every part gives figures, and a failing part does not stop the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 from attention_atlas.model.translator import Translator
 from bench import cuda
-from bench.made.updates import update_operations
 from tests import ROOT
 from tests.conftest import SENTENCES
 
@@ -49,7 +48,7 @@ def test_every_part_is_reported_even_where_one_fails(small, monkeypatch, tiny_ch
 def test_no_part_begins_after_the_end(tiny_checkpoint):
     translator = Translator.load(tiny_checkpoint, "cpu")
     bench = cuda.Bench(translator, translator, time.monotonic() - 1)
-    assert cuda.carried_out(cuda.same_as_cpu, bench)["failed"] == "the time was over"
+    assert cuda.run_part(cuda.same_as_cpu, bench)["failed"] == "no time was left"
 
 
 def test_operations_count_each_weight_six_times_a_token(tiny_model):
@@ -63,7 +62,7 @@ def test_operations_count_each_weight_six_times_a_token(tiny_model):
     ]
     batch = Batch(one, one[:, :2], one[:, :2], 4)
     expected = 6 * (weights[0] * 6 + weights[1] * 4 + tiny_model.embedding.weight.numel() * 4)
-    assert update_operations(tiny_model, batch) == expected
+    assert cuda.update_operations(tiny_model, batch) == expected
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from bench import speed
 
+SMALL = "--device cpu --lengths 4 8 --repeats 1 --sentences 8 --updates 1 --starts 1"
 SOURCE = (4, 20, 31, 45, 2)
 
 
@@ -25,22 +26,7 @@ def test_naive_and_cached_decoding_do_the_same_work(tiny_translator):
 @pytest.mark.long
 def test_the_report_is_complete(tiny_checkpoint, tmp_path, capsys):
     threads = torch.get_num_threads()
-    options = [
-        "--device",
-        "cpu",
-        "--lengths",
-        "4",
-        "8",
-        "--repeats",
-        "1",
-        "--sentences",
-        "8",
-        "--updates",
-        "1",
-        "--starts",
-        "1",
-    ]
-    speed.main(["--checkpoint", str(tiny_checkpoint), *options, "--json", str(tmp_path / "report.json")])
+    speed.main(["--checkpoint", str(tiny_checkpoint), *SMALL.split(), "--json", str(tmp_path / "report.json")])
     report = json.loads((tmp_path / "report.json").read_text())
     assert all(m.keys() == {"name", "value", "unit"} for m in report)
     values = {m["name"]: m["value"] for m in report}
