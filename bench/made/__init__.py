@@ -1,1 +1,1 @@
-"""What is measured: texts, models and traces of any size, and the libraries compared with ours."""
+"""Texts, models and traces of any size to measure, and the libraries compared with ours."""
