@@ -1,3 +1,3 @@
-"""The generated corpus that runs train on."""
+"""The fixture `corpus`, a generated corpus for training runs."""
 
 from tests.programs.train.conftest import corpus  # noqa: F401

@@ -1,4 +1,4 @@
-"""Recipes of the shipped checkpoints, and the program that follows them."""
+"""Recipes of the shipped checkpoints, and the program that runs their stages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests import ROOT
 from tests.conftest import SENTENCES
 
 
-def test_every_shipped_checkpoint_has_a_recipe_and_the_commands_of_all_can_be_read(tmp_path):
+def test_every_shipped_checkpoint_has_a_recipe_with_valid_commands(tmp_path):
     assert set(checkpoints.SHIPPED) <= set(all_recipes())
     for name in all_recipes():
         for stage in in_order(name):
@@ -44,16 +44,16 @@ def test_a_stage_comes_after_what_it_needs():
 
 @pytest.mark.parametrize("name", ["de-en", "en-de-fr"])
 def test_recipes_make_as_many_records_as_the_slider_can_show(name):
-    """A stage goes on with the records of the one that it begins from, if it has the same sentences."""
+    """A stage continues the records of the stage that it starts from, if both record the same sentences."""
     stages = {stage.path: stage.settings for stage in in_order(name)}
 
     def records(path: str) -> int:
         settings = stages[path]
-        before = settings.get("init")
-        continued = before is not None and stages[before].get("probes") == settings["probes"]
+        start = settings.get("init")
+        is_continuation = start is not None and stages[start].get("probes") == settings["probes"]
         last = settings["max_updates"]
-        own = sum(is_due(update, last, is_continuation=continued) for update in range(last + 1))
-        return own + (records(before) if continued else 0)
+        count = sum(is_due(update, last, is_continuation=is_continuation) for update in range(last + 1))
+        return count + (records(start) if is_continuation else 0)
 
     assert 30 < records(f"{name}/own") <= MOST
 
@@ -80,40 +80,22 @@ def test_invalid_recipes_are_named_in_the_error(tmp_path, stage, message):
 
 
 @pytest.mark.long
-def test_a_stage_is_made_once_and_resumes_where_it_stopped(tmp_path):
-    """Stopped by the clock, resumed, finished, and not made again."""
+def test_a_stopped_stage_resumes_and_a_finished_stage_is_not_run_again(tmp_path):
     for name in ("train", "dev"):
         for language in ("de", "en"):
             lines = SENTENCES[:10:2] if language == "de" else SENTENCES[1:10:2]
             (tmp_path / f"{name}.{language}").write_text("".join(f"{a} {name} {i}\n" for a in lines for i in "123"))
     files = {name: ["de-en", str(tmp_path / f"{name}.de"), str(tmp_path / f"{name}.en")] for name in ("train", "dev")}
-    stage = Stage(
-        "own",
-        "train",
-        "train",
-        {
-            "directions": ["de-en"],
-            "pair": files["train"],
-            "dev_pair": files["dev"],
-            "vocabulary_size": 330,
-            "d_model": 16,
-            "num_heads": 2,
-            "num_encoder_layers": 1,
-            "num_decoder_layers": 1,
-            "d_feedforward": 16,
-            "max_updates": 400,
-            "cooldown_updates": 0,
-            "save_every": 5,
-            "evaluate_every": 400,
-            "tokens_per_batch": 100,
-        },
-    )
+    sizes = {"d_model": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_feedforward": 16}
+    schedule = {"max_updates": 400, "cooldown_updates": 0, "save_every": 5, "evaluate_every": 400}
+    data = {"pair": files["train"], "dev_pair": files["dev"], "vocabulary_size": 330, "tokens_per_batch": 100}
+    stage = Stage("own", "train", "train", {"directions": ["de-en"], **data, **sizes, **schedule})
     args = checkpoints.parse(["own", "--data", str(tmp_path), "--work", str(tmp_path / "work"), "--device", "cpu"])
     folder = tmp_path / "work" / "own" / "train"
     command = commands(stage, args.data, args.work)[0]
     folder.mkdir(parents=True)
-    stopped = not checkpoints.run(command, folder, args, seconds=0.01)
-    assert stopped and not (folder / CHECKPOINT).exists()
+    is_finished = checkpoints.run(command, folder, args, seconds=0.01)
+    assert not is_finished and not (folder / CHECKPOINT).exists()
     process = subprocess.Popen([sys.executable, "-m", *command, "--device", "cpu"], cwd=ROOT, stderr=subprocess.DEVNULL)
     while not (folder / "run" / "state.safetensors").exists() and process.poll() is None:
         time.sleep(0.01)
@@ -123,7 +105,7 @@ def test_a_stage_is_made_once_and_resumes_where_it_stopped(tmp_path):
     lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["update"] for line in lines if "loss" in line] == list(range(50, 401, 50))
     (folder / "run" / "state.safetensors").unlink()
-    assert checkpoints.finish(stage, args, None)  # it is done: nothing runs
+    assert checkpoints.finish(stage, args, None)  # runs nothing
 
 
 def test_a_failing_program_is_named(tmp_path):

@@ -1,4 +1,4 @@
-"""Composed sentences: forms of words, the order of clauses in both languages."""
+"""Composed sentences: forms of words and word order in German and English."""
 
 from __future__ import annotations
 
@@ -67,27 +67,19 @@ def test_german_principal_parts(lexicon):
 
 
 def test_german_phrases_by_case(lexicon, phrases):
-    boy = next(noun for noun in lexicon.nouns if noun.singular == "Nachbar")
-    small = next(adjective for adjective in lexicon.adjectives if adjective.base == "nett")
+    neighbour = next(noun for noun in lexicon.nouns if noun.singular == "Nachbar")
+    nice = next(adjective for adjective in lexicon.adjectives if adjective.base == "nett")
     cases = ("nom", "acc", "dat", "gen")
 
     def forms(*args) -> list[str]:
-        made = phrases.built(*args).german
-        return [made[case] for case in cases]
+        phrase = phrases.built(*args).german
+        return [phrase[case] for case in cases]
 
-    assert forms(boy, False, "def", None, small) == [
-        "der nette Nachbar",
-        "den netten Nachbarn",
-        "dem netten Nachbarn",
-        "des netten Nachbarn",
-    ]
-    assert forms(boy, True, "", None, small) == [
-        "nette Nachbarn",
-        "nette Nachbarn",
-        "netten Nachbarn",
-        "netter Nachbarn",
-    ]
-    assert forms(boy, False, "ein", None, small)[0] == "ein netter Nachbar"
+    singular = ["der nette Nachbar", "den netten Nachbarn", "dem netten Nachbarn", "des netten Nachbarn"]
+    assert forms(neighbour, False, "def", None, nice) == singular
+    plural = ["nette Nachbarn", "nette Nachbarn", "netten Nachbarn", "netter Nachbarn"]
+    assert forms(neighbour, True, "", None, nice) == plural
+    assert forms(neighbour, False, "ein", None, nice)[0] == "ein netter Nachbar"
     child = next(noun for noun in lexicon.nouns if noun.singular == "Kind")
     assert forms(child, True, "def", None, None)[2] == "den Kindern"
     assert forms(child, False, "def", None, None)[3] == "des Kindes"
@@ -111,15 +103,14 @@ def test_english_forms(lexicon):
 
 
 def clause(lexicon: Lexicon, phrases: Phrases, **changes) -> Clause:
-    """Of "Ich hole das Kind ab."."""
+    """Return the clause of "Ich hole das Kind ab.", with changes."""
     entry = next(e for e in lexicon.verbs if e.german.whole == "abholen" and len(e.complements) == 1)
     child = next(noun for noun in lexicon.nouns if noun.singular == "Kind")
-    made = phrases.built(child, False, "def", None, None)
-    settings = {"tense": "habit", **changes}
-    return Clause(phrases.pronoun("ich"), entry, (made,), **settings)
+    phrase = phrases.built(child, False, "def", None, None)
+    return Clause(phrases.pronoun("ich"), entry, (phrase,), **{"tense": "habit", **changes})
 
 
-def test_one_clause_in_every_order(lexicon, phrases):
+def test_word_order_of_a_clause(lexicon, phrases):
     now, past = clause(lexicon, phrases), clause(lexicon, phrases, tense="past", negation="not")
     assert in_german(now, "main") == "ich hole das Kind ab"
     assert in_german(now, "last") == "ich das Kind abhole"
@@ -148,19 +139,19 @@ def test_tenses_of_both_languages(lexicon, phrases):
         "would": ("ich würde das Kind abholen", "I would pick the child up"),
         "now": ("ich hole das Kind ab", "I am picking the child up"),
     }
-    for tense, (de, en) in sentences.items():
-        made = clause(lexicon, phrases, tense=tense)
-        assert (in_german(made, "main"), in_english(made, "main")) == (de, en)
+    for tense, expected in sentences.items():
+        sentence = clause(lexicon, phrases, tense=tense)
+        assert (in_german(sentence, "main"), in_english(sentence, "main")) == expected
 
 
-def test_an_adverbial_begins_both_and_the_german_subject_follows_the_verb(lexicon, phrases):
+def test_after_an_initial_adverbial_the_german_verb_precedes_its_subject(lexicon, phrases):
     yesterday = next(a for a in lexicon.adverbials if a.german == "gestern")
-    made = clause(lexicon, phrases, tense="past", adverbials=(yesterday,), front="adverbial")
-    assert in_german(made, "main") == "gestern habe ich das Kind abgeholt"
-    assert in_english(made, "main") == "yesterday, I picked the child up"
+    sentence = clause(lexicon, phrases, tense="past", adverbials=(yesterday,), front="adverbial")
+    assert in_german(sentence, "main") == "gestern habe ich das Kind abgeholt"
+    assert in_english(sentence, "main") == "yesterday, I picked the child up"
 
 
-def test_the_same_numbers_give_the_same_pairs_and_every_kind_of_sentence(lexicon):
+def test_pairs_depend_on_the_seed_only_and_are_well_formed(lexicon):
     composers = [Composer(Fillers(), np.random.default_rng(3), lexicon) for _ in range(2)]
     first, second = ([composer.pair() for _ in range(300)] for composer in composers)
     assert first == second and len(set(first)) > 280
@@ -173,23 +164,23 @@ def test_the_same_numbers_give_the_same_pairs_and_every_kind_of_sentence(lexicon
         assert de and en
 
 
-def test_every_class_that_a_verb_names_has_nouns(lexicon):
-    named = {name for entry in lexicon.verbs for c in entry.complements for name in c.classes}
-    assert named | {name for entry in lexicon.verbs for name in entry.subjects} <= set(lexicon.by_class)
+def test_every_class_of_nouns_that_a_verb_names_exists(lexicon):
+    classes = {name for entry in lexicon.verbs for c in entry.complements for name in c.classes}
+    assert classes | {name for entry in lexicon.verbs for name in entry.subjects} <= set(lexicon.by_class)
 
 
-def test_the_other_direction_is_the_same_pair_turned(lexicon):
-    there, back = (Composer(Fillers(), np.random.default_rng(5), lexicon).pair(d) for d in ("de-en", "en-de"))
-    assert there == back[::-1]
+def test_the_opposite_direction_swaps_the_sides_of_a_pair(lexicon):
+    forward, backward = (Composer(Fillers(), np.random.default_rng(5), lexicon).pair(d) for d in ("de-en", "en-de"))
+    assert forward == backward[::-1]
 
 
-def test_tables_hold_each_line_once():
+def test_tables_have_no_duplicate_lines():
     for name in ("nouns.tsv", "verbs.tsv", "adverbials.tsv"):
         lines = [tuple(row) for row in rows(name)]
         assert len(set(lines)) == len(lines) > 100
 
 
-def test_the_passive(lexicon, phrases):
+def test_tenses_of_the_passive(lexicon, phrases):
     sentences = {
         "habit": ("das Kind wird abgeholt", "the child is picked up"),
         "future": ("das Kind wird abgeholt", "the child will be picked up"),
@@ -198,7 +189,7 @@ def test_the_passive(lexicon, phrases):
         "must": ("das Kind muss abgeholt werden", "the child has to be picked up"),
         "perfect": ("das Kind ist abgeholt worden", "the child has been picked up"),
     }
-    for tense, (de, en) in sentences.items():
-        made = clause(lexicon, phrases, tense=tense)
-        made = replace(made, subject=made.arguments[0], passive=True)
-        assert (in_german(made, "main"), in_english(made, "main")) == (de, en)
+    for tense, expected in sentences.items():
+        active = clause(lexicon, phrases, tense=tense)
+        passive = replace(active, subject=active.arguments[0], passive=True)
+        assert (in_german(passive, "main"), in_english(passive, "main")) == expected

@@ -23,27 +23,27 @@ def digest(folder) -> str:
     return checkpoint.load(folder).digest
 
 
-def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
-    def survey(where, data):
-        assert (where / "means.safetensors").is_file()  # which it needs
-        metrics = {"format": 1, "checkpoint": "tiny", "digest": digest(where), "directions": {}}
-        (where / "heads.json").write_text(json.dumps(metrics))
+def test_missing_files_and_files_of_other_weights_are_listed_and_rebuilt(folder, capsys, monkeypatch):
+    def build_survey(where, data):
+        assert (where / "means.safetensors").is_file()  # it is built first
+        survey = {"format": 1, "checkpoint": "tiny", "digest": digest(where), "directions": {}}
+        (where / "heads.json").write_text(json.dumps(survey))
 
-    def believed(where, data):
+    def build_faithfulness(where, data):
         (where / "faithfulness.json").write_text(json.dumps({"digest": digest(where)}))
 
-    def fitted(where, data):
+    def build_lenses(where, data):
         save_file({}, where / "lenses.safetensors", {"digest": digest(where)})
 
-    monkeypatch.setitem(derived.BUILDERS, "lenses.safetensors", fitted)
-    monkeypatch.setitem(derived.BUILDERS, "heads.json", survey)
-    monkeypatch.setitem(derived.BUILDERS, "faithfulness.json", believed)
+    monkeypatch.setitem(derived.BUILDERS, "lenses.safetensors", build_lenses)
+    monkeypatch.setitem(derived.BUILDERS, "heads.json", build_survey)
+    monkeypatch.setitem(derived.BUILDERS, "faithfulness.json", build_faithfulness)
     (folder / "metrics.json").write_text(json.dumps({"digest": digest(folder), "scores": []}))
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": digest(folder)})))
     np.savez(folder / "table.npz", digest=np.array(digest(folder)))
-    absent = ["means.safetensors", "lenses.safetensors", "heads.json", "faithfulness.json", "truth.json"]
-    assert derived.stale(folder) == absent  # they are not there yet
-    derived.main(["--checkpoints", str(folder.parent), "--data", str(folder)])  # where there are no links by hand
+    missing = ["means.safetensors", "lenses.safetensors", "heads.json", "faithfulness.json", "truth.json"]
+    assert derived.stale(folder) == missing
+    derived.main(["--checkpoints", str(folder.parent), "--data", str(folder)])  # without links made by hand
     assert derived.stale(folder) == []
     np.savez(folder / "history.npz", facts=np.array(json.dumps({"digest": "0" * 16})))
     np.savez(folder / "table.npz", digest=np.array("1" * 16))
@@ -56,14 +56,14 @@ def test_files_of_other_weights_are_found(folder, capsys, monkeypatch):
 def test_outdated_files_are_rebuilt_once(folder, monkeypatch):
     def build(where, data):
         (where / "metrics.json").write_text(json.dumps({"digest": digest(where)}))
-        made.append(where)
+        built.append(where)
 
-    made: list = []
+    built: list = []
     monkeypatch.setattr(derived, "BUILDERS", {"metrics.json": build})
     for _ in range(2):
         derived.main(["--checkpoints", str(folder.parent)])
-    assert made == [folder]
+    assert built == [folder]
 
 
-def test_a_recurrent_network_has_only_scores(recurrent_checkpoint):
-    assert derived.stale(recurrent_checkpoint) == ["metrics.json"], "means and heads are a Transformer's"
+def test_a_recurrent_network_needs_only_scores(recurrent_checkpoint):
+    assert derived.stale(recurrent_checkpoint) == ["metrics.json"]

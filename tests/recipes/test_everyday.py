@@ -1,4 +1,4 @@
-"""The everyday sentences: good translations pass, bad ones are caught, and the set is what its docstring says."""
+"""The test set of everyday sentences: correct translations pass, wrong ones fail, its structure is as documented."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from statistics import median
 
 import pytest
 
-from recipes.everyday import (
-    DIRECTIONS,
-    Everyday,
-    Point,
-    compiled,
-    read_everyday,
-    score,
-    uniform,
-)
+from recipes.everyday import DIRECTIONS, Everyday, Point, compiled, read_everyday, score, uniform
 from recipes.everyday.__main__ import failures, main, record
 
 GROUPS = (
@@ -33,7 +25,7 @@ GROUPS = (
     "long sentences",
     "small talk",
 )
-WRONG = {  # the beginning of a source, a translation that must not pass, and the point that says why
+WRONG = {  # the start of a source, a wrong translation, and the point that it misses
     "de-en": [
         ("Die kleine Katze", "The small cat fell asleep in the garden yesterday, Minka.", "who slept"),
         ("Die kleine Katze", "The little cat that is called Minka likes the garden yesterday.", "who slept"),
@@ -79,7 +71,7 @@ WRONG = {  # the beginning of a source, a translation that must not pass, and th
         ("Unfortunately, we don't", "Malheureusement, nous avons du lait dans le frigo.", "what is gone"),
     ],
 }
-RIGHT = [  # paraphrases that no reference has
+RIGHT = [  # correct paraphrases of the references
     ("de-en", "Das Fahrrad", "The bicycle I purchased last week's already been stolen!"),
     ("de-en", "Wir haben leider", "I'm afraid we don't have milk in the fridge anymore."),
     ("en-de", "The man who", "Mein neuer Chef ist der Mann, der gestern im Büro angerufen hat."),
@@ -116,7 +108,7 @@ def test_the_set_has_its_documented_structure(direction: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_no_point_is_met_by_most_other_translations(direction: str) -> None:
-    # A point that does not tell its own sentence from others asks for nothing.
+    """Points distinguish translations of their sentence from those of other sentences."""
     sentences = read_everyday(direction)
     for sentence in sentences:
         others = [other.references[0] for other in sentences if other is not sentence]
@@ -126,7 +118,7 @@ def test_no_point_is_met_by_most_other_translations(direction: str) -> None:
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_nothing_and_the_untranslated_source_are_wrong(direction: str) -> None:
+def test_an_empty_translation_and_the_source_are_wrong(direction: str) -> None:
     for sentence in read_everyday(direction):
         assert len(sentence.wrong("")) == len(sentence.points), sentence.source
         assert sentence.wrong(sentence.source)
@@ -146,7 +138,7 @@ def test_a_right_paraphrase_passes(direction: str, start: str, translation: str)
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "found"),
+    ("pattern", "text", "is_match"),
     [
         ("cat", "The cat.", True),
         ("cat", "A category", False),
@@ -160,8 +152,8 @@ def test_a_right_paraphrase_passes(direction: str, start: str, translation: str)
         ("85", "850 euros", False),
     ],
 )
-def test_patterns(pattern: str, text: str, found: bool) -> None:
-    assert bool(compiled(pattern).search(uniform(text))) == found
+def test_patterns_match_whole_words(pattern: str, text: str, is_match: bool) -> None:
+    assert bool(compiled(pattern).search(uniform(text))) == is_match
 
 
 @pytest.mark.parametrize(
@@ -175,7 +167,7 @@ def test_patterns(pattern: str, text: str, found: bool) -> None:
         ("the dog that that man has", True),
     ],
 )
-def test_a_stutter_is_wrong(translation: str, right: bool) -> None:
+def test_a_repeated_word_is_wrong(translation: str, right: bool) -> None:
     assert (Everyday("a", "x", (), ()).wrong(translation) == []) == right
 
 
@@ -208,9 +200,7 @@ def test_results_of_other_weights_are_preserved(tmp_path) -> None:
     assert json.loads(path.read_text(encoding="utf-8")) == [old, {**new, "right": 5}]
 
 
-def test_the_program_measures_a_checkpoint_and_never_shows_the_sealed_half(
-    tmp_path, capsys, shipped_checkpoints
-) -> None:
+def test_the_program_measures_both_halves_and_prints_only_the_open_one(tmp_path, capsys, shipped_checkpoints) -> None:
     path = tmp_path / "everyday.json"
     main(["--checkpoint", str(shipped_checkpoints / "de-en"), "--open", "--sealed", "--show", "--json", str(path)])
     printed = capsys.readouterr().out
@@ -224,5 +214,5 @@ def test_the_program_measures_a_checkpoint_and_never_shows_the_sealed_half(
 
 
 def sentence_of(direction: str, start: str) -> Everyday:
-    (found,) = [sentence for sentence in read_everyday(direction) if sentence.source.startswith(start)]
-    return found
+    (sentence,) = [sentence for sentence in read_everyday(direction) if sentence.source.startswith(start)]
+    return sentence

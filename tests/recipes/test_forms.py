@@ -1,4 +1,4 @@
-"""The tables of words' forms that the package has."""
+"""The package's tables of word forms match the lexicon."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ def test_the_packages_table_matches_the_lexicon(language):
 
 
 def test_the_forms_of_words():
-    assert ("noun", "n", "nom") in load_forms("de")["haus"] and ("verb", "past participle") in load_forms("en")[
-        "broken"
-    ]
+    assert ("noun", "n", "nom") in load_forms("de")["haus"]
+    assert ("verb", "past participle") in load_forms("en")["broken"]
     assert load_forms("fr") == {}

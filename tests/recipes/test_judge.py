@@ -1,4 +1,4 @@
-"""Scores of pairs by a model, the pairs that are left out, and typing errors."""
+"""Scores that a model gives to pairs, the exclusion of the worst pairs, and typing errors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from recipes.train import MIXED
 from tests.model.training.test_more import english, rows_of, write_more
 
 
-def test_the_worst_of_each_group_of_lengths_are_left_out():
+def test_the_worst_pairs_of_each_length_are_excluded():
     pairs = [(f"Satz {n}", f"sentence {n}") for n in range(40)]
     lengths = np.array([3] * 20 + [30] * 20)
     means = np.concatenate([np.linspace(-4, -2, 20), np.linspace(-1, 0, 20)])
     assert worst(pairs, means, lengths, share=0.1) == [pairs[0], pairs[1], pairs[20], pairs[21]]
 
 
-def test_a_pair_is_judged_by_the_mean_log_probability_of_its_target_and_end(tiny_checkpoint):
+def test_the_score_of_a_pair_is_the_mean_log_probability_of_its_target_with_the_end(tiny_checkpoint):
     model = checkpoint.load(tiny_checkpoint)
     pairs = [("Ein Hund.", "A dog."), ("Zwei Katzen schlafen im Garten.", "Two cats are asleep in the garden.")]
     means, lengths = judged(model, pairs, "en")
@@ -37,23 +37,11 @@ def test_a_pair_is_judged_by_the_mean_log_probability_of_its_target_and_end(tiny
         assert mean == pytest.approx(expected, abs=0.05)  # it computes in bfloat16
 
 
-def test_the_judge_prints_the_marks_that_training_then_leaves_out(tmp_path, tiny_checkpoint, capsys):
+def test_training_excludes_the_pairs_that_the_judge_marks(tmp_path, tiny_checkpoint, capsys):
     rows = rows_of(*english(range(10, 100), 30), *english(range(10, 100), 10, "There were {} of them."))
     write_more(tmp_path, stories=rows, games=rows)
-    judge.main(
-        [
-            "--data",
-            str(tmp_path),
-            "--corpora",
-            "stories",
-            "--checkpoint",
-            str(tiny_checkpoint),
-            "--direction",
-            "de-en",
-            "--drop",
-            "0.2",
-        ]
-    )
+    arguments = ["--data", str(tmp_path), "--corpora", "stories", "--checkpoint", str(tiny_checkpoint)]
+    judge.main([*arguments, "--direction", "de-en", "--drop", "0.2"])
     (tmp_path / "marks.txt").write_text(capsys.readouterr().out)
     pairs = {s.train.name: set(s.train.pairs) for s in read_folder(tmp_path, [("de", "en")])}
     dropped = {pair for pair in pairs["stories"] if mark(pair) in read_marks([tmp_path / "marks.txt"])}
@@ -64,17 +52,17 @@ def test_the_judge_prints_the_marks_that_training_then_leaves_out(tmp_path, tiny
     assert pairs_by_name["stories"] == pairs["stories"] - dropped
 
 
-def test_marked_pairs_are_left_out_in_both_orders():
+def test_marked_pairs_are_excluded_in_both_orders():
     corpus = Corpus("a", ("de", "en"), (("Ein Hund.", "A dog."), ("Zwei.", "Two.")))
     assert without(corpus, frozenset({mark(("a  DOG.", "Ein Hund."))})).pairs == (("Zwei.", "Two."),)
     assert without(corpus, frozenset()) is corpus
 
 
-def test_typing_errors_are_one_mistyped_word_or_case_and_end_mark():
+def test_a_typing_error_changes_one_word_or_the_case_and_the_end_mark():
     sentence, random = "Meine Katze schläft im Garten.", np.random.default_rng(0)
-    made = {hurried(sentence, random) for _ in range(400)}
-    assert {sentence.lower(), sentence[:-1], sentence.lower()[:-1]} <= made
-    slips = {text for text in made if text[-1] == "." and text[0] == "M"}
+    variants = {hurried(sentence, random) for _ in range(400)}
+    assert {sentence.lower(), sentence[:-1], sentence.lower()[:-1]} <= variants
+    slips = {text for text in variants if text[-1] == "." and text[0] == "M"}
     assert len(slips) > 20
     for slip in slips - {sentence}:
         changed = [(a, b) for a, b in zip(sentence.split(), slip.split(), strict=True) if a != b]

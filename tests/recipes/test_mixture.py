@@ -1,4 +1,4 @@
-"""The mixture of an epoch: replaced names in pairs, filled frames, composed sentences."""
+"""The examples of an epoch: pairs with replaced names, filled frames, composed sentences."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_a_name_is_replaced_on_both_sides(german):
         assert name != "Tom" and target == f"I think that {name} is asleep."
 
 
-def test_a_town_is_replaced_by_each_languages_name(german):
-    seen = set()
+def test_a_town_is_replaced_by_its_name_in_each_language(german):
+    towns = set()
     for seed in range(300):
         source, target = replaced(german, ("Er lebt in München.", "He lives in Munich."), seed)
-        seen.add((source.removeprefix("Er lebt in ")[:-1], target.removeprefix("He lives in ")[:-1]))
-    assert ("Mailand", "Milan") in seen and all(not (a == "Mailand" and b != "Milan") for a, b in seen)
+        towns.add((source.removeprefix("Er lebt in ")[:-1], target.removeprefix("He lives in ")[:-1]))
+    assert ("Mailand", "Milan") in towns and all(not (a == "Mailand" and b != "Milan") for a, b in towns)
 
 
-def test_the_german_genitive_is_kept(german):
+def test_the_german_genitive_agrees_with_the_new_name(german):
     endings = set()
     for seed in range(200):
         source, target = replaced(german, ("Toms Auto ist rot.", "Tom's car is red."), seed)
@@ -53,17 +53,10 @@ def test_the_german_genitive_is_kept(german):
     assert endings == {True, False}
 
 
-def test_dates_times_and_numbers_take_the_form_of_their_language(french):
-    kinds = {
-        slot.kind: slot
-        for slot in french.slots(
-            (
-                "On May 3rd, 1999 at 2:30 we sold 3,000 cars.",
-                "Le 3 mai 1999 à 14 h 30, nous avons vendu 3 000 voitures.",
-            )
-        )
-    }
-    assert set(kinds) == {"full_date", "time", "number"}
+def test_dates_times_and_numbers_have_the_form_of_their_language(french):
+    english = "On May 3rd, 1999 at 2:30 we sold 3,000 cars."
+    slots = french.slots((english, "Le 3 mai 1999 à 14 h 30, nous avons vendu 3 000 voitures."))
+    assert {slot.kind for slot in slots} == {"full_date", "time", "number"}
     source, target = replaced(french, ("It costs 3.5 euros.", "Cela coûte 3,5 euros."))
     assert source.split()[2].replace(".", ",") == target.split()[2] and "," in target
 
@@ -91,39 +84,37 @@ def corpus(pairs, name: str = "own") -> Corpus:
 
 
 def test_an_epoch_depends_on_its_number_only(tokenizer):
-    drawn = [
-        mixture(tokenizer, [corpus([("Tom schläft.", "Tom is asleep.")] * 20)], substitution=0.5, frame_pairs=10).epoch(
-            number
-        )
-        for number in (0, 0, 1)
-    ]
-    drawn = [(list(corpora.source), list(corpora.target)) for corpora in drawn]
-    assert drawn[0] == drawn[1]
-    assert drawn[0][0] != drawn[2][0]
+    def examples(number: int) -> tuple[list, list]:
+        pairs = [corpus([("Tom schläft.", "Tom is asleep.")] * 20)]
+        epoch = mixture(tokenizer, pairs, substitution=0.5, frame_pairs=10).epoch(number)
+        return list(epoch.source), list(epoch.target)
+
+    assert examples(0) == examples(0)
+    assert examples(0)[0] != examples(1)[0]
 
 
 def test_composed_sentences_are_added_in_both_directions_of_their_languages(tokenizer):
     corpora = [corpus([("Tom schläft.", "Tom is asleep.")])]
     for directions, expected in {("de-en",): 31, ("en-de",): 31, ("de-en", "en-de"): 62}.items():
-        made = mixture(tokenizer, corpora, directions=directions, composed_pairs=30)
-        epoch = made.epoch(0)
-        assert len(epoch.source) == len(made) == expected
+        mixed = mixture(tokenizer, corpora, directions=directions, composed_pairs=30)
+        epoch = mixed.epoch(0)
+        assert len(epoch.source) == len(mixed) == expected
         assert len({tuple(ids) for ids in epoch.source}) > 0.8 * expected
     french = [Corpus("own", ("en", "fr"), (("Tom is asleep.", "Tom dort."),))]
     assert len(mixture(tokenizer, french, directions=("en-fr",), composed_pairs=30).epoch(0).source) == 1
 
 
-def test_no_made_example_equals_a_held_out_sentence(tokenizer):
+def test_no_generated_example_equals_a_held_out_sentence(tokenizer):
     pair = ("Wir sind in Rom.", "We are in Rome.")
     free = mixture(tokenizer, [corpus([pair] * 400)], substitution=1.0).epoch(0)
-    made = {tokenizer.decode(ids) for ids in free.target} - {pair[1]}
-    kept_out = corpus([("anders", sentence) for sentence in made], "dev")
-    strict = mixture(tokenizer, [corpus([pair] * 400)], (kept_out,), substitution=1.0).epoch(0)
-    forbidden = {comparison_key(sentence) for sentence in made}
-    assert made and not forbidden & {comparison_key(tokenizer.decode(ids)) for ids in strict.target}
+    generated = {tokenizer.decode(ids) for ids in free.target} - {pair[1]}
+    dev = corpus([("anders", sentence) for sentence in generated], "dev")
+    strict = mixture(tokenizer, [corpus([pair] * 400)], (dev,), substitution=1.0).epoch(0)
+    forbidden = {comparison_key(sentence) for sentence in generated}
+    assert generated and not forbidden & {comparison_key(tokenizer.decode(ids)) for ids in strict.target}
 
 
 def test_names_in_synthetic_corpora_are_unchanged(tokenizer):
-    made = Corpus("synthetic", ("de", "en"), (("Tom schläft.", "Tom is asleep."),) * 20, one_way=True)
-    epoch = mixture(tokenizer, [made], substitution=1.0).epoch(0)
+    synthetic = Corpus("synthetic", ("de", "en"), (("Tom schläft.", "Tom is asleep."),) * 20, one_way=True)
+    epoch = mixture(tokenizer, [synthetic], substitution=1.0).epoch(0)
     assert {tokenizer.decode(ids) for ids in epoch.target} == {"Tom is asleep."}

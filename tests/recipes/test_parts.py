@@ -1,4 +1,4 @@
-"""Checkpoints that travel in parts arrive whole, or not at all."""
+"""Folders that are split into parts are joined again, unless a part is missing."""
 
 from __future__ import annotations
 

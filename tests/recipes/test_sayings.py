@@ -1,4 +1,4 @@
-"""The everyday sentences that come with the code: each once, whole, and none of the visitor's test."""
+"""The sayings, a corpus that comes with the code: complete, without duplicates, and unlike the everyday test set."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ def test_every_pair_of_languages_has_its_corpus(corpora):
             assert all(side == side.strip() and side[-1] in ".!?…»\"'" for side in pair), pair
 
 
-def test_sayings_are_read_if_an_option_names_them(tmp_path):
+def test_sayings_are_read_only_if_an_option_names_them(tmp_path):
     for name, line in {"a.de": "Tom schläft.", "a.en": "Tom is asleep."}.items():
         (tmp_path / name).write_text(line + "\n")
     files = ["--pair", "de-en", str(tmp_path / "a.de"), str(tmp_path / "a.en")]
-    repeats = {}
-    for asked in ([], ["--repeat", "sayings", "2"]):
-        args = options.parse(["--run-dir", str(tmp_path / "run"), *files, *asked], "", MIXED)
-        repeats[len(asked)] = [splits.train for splits in MIXED.find(args, ["de-en"])]
-    assert [corpus.name for corpus in repeats[0]] == ["a.de"]
-    assert [(corpus.name, corpus.languages) for corpus in repeats[3]][1:] == [
+
+    def corpora_of(*repeat: str) -> list[Corpus]:
+        args = options.parse(["--run-dir", str(tmp_path / "run"), *files, *repeat], "", MIXED)
+        return [splits.train for splits in MIXED.find(args, ["de-en"])]
+
+    assert [corpus.name for corpus in corpora_of()] == ["a.de"]
+    assert [(corpus.name, corpus.languages) for corpus in corpora_of("--repeat", "sayings", "2")][1:] == [
         ("sayings", languages) for languages in (("de", "en"), ("de", "fr"), ("en", "fr"))
     ]
 
 
 def words_in(texts: list[list[str]], known: list[list[str]]) -> csr_array:
-    """Which of the known texts' words each text has: [text, word]."""
+    """Return a matrix [text, word] of zeros and ones: which words of the known texts each text has."""
     columns = {word: column for column, word in enumerate(sorted({word for text in known for word in text}))}
     cells = sorted({(row, columns[word]) for row, text in enumerate(texts) for word in text if word in columns})
     return csr_array((np.ones(len(cells), int), np.array(cells).T), shape=(len(texts), len(columns)))
@@ -57,6 +58,6 @@ def test_no_saying_resembles_a_test_sentence(corpora):
     sayings = [side.split() for side in sorted(sides)]
     shared = (words_in(sayings, tested) @ words_in(tested, tested).T).toarray()
     lengths = np.add.outer([len(words) for words in sayings], [len(words) for words in tested])
-    # A ratio above 0.6 needs that many words of both.
-    for saying, other in zip(*np.nonzero(2 * shared > 0.5 * lengths)):
-        assert SequenceMatcher(None, sayings[saying], tested[other]).ratio() <= 0.6, sayings[saying]
+    # A ratio above 0.6 requires this many shared words.
+    for saying, sentence in zip(*np.nonzero(2 * shared > 0.5 * lengths)):
+        assert SequenceMatcher(None, sayings[saying], tested[sentence]).ratio() <= 0.6, sayings[saying]

@@ -1,4 +1,4 @@
-"""Fillers and their parts, how values are written, and frames."""
+"""Slots of frames: fillers and their parts, the written forms of values, and filled frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recipes.slots.written import Date, Number, Time, Year
 DIRECTIONS = (("de", "en"), ("en", "de"), ("en", "fr"))
 
 
-def test_the_part_is_the_hash_of_the_folded_text():
+def test_the_part_of_a_filler_is_a_hash_of_its_case_folded_text():
     assert part_of("  Köln ") == part_of("köln") == int(hashlib.sha1("köln".encode()).hexdigest(), 16) % 10
 
 
@@ -33,11 +33,10 @@ def test_fillers_are_drawn_from_the_requested_part_only(training):
 
 
 def test_draws_depend_on_the_random_generator_only():
-    twice = [
-        [draw("name", Fillers(), random).forms for _ in range(20)]
-        for random in (np.random.default_rng(3), np.random.default_rng(3))
-    ]
-    assert twice[0] == twice[1]
+    def forms(random: np.random.Generator) -> list:
+        return [draw("name", Fillers(), random).forms for _ in range(20)]
+
+    assert forms(np.random.default_rng(3)) == forms(np.random.default_rng(3))
 
 
 def test_an_unknown_kind_is_refused():
@@ -74,27 +73,18 @@ def test_every_form_of_a_number_has_its_digits(whole, decimals, language):
         (Year(1984), "fr", "1984"),
     ],
 )
-def test_the_usual_form_is_what_the_language_prints(value, language, usual):
+def test_the_usual_form_follows_the_language(value, language, usual):
     assert value.forms(language)[0] == usual
 
 
-def test_english_reads_other_forms_of_dates_and_times():
+def test_english_has_other_forms_of_dates_and_times():
     assert {"3 May 2021", "May 3rd, 2021", "the 3rd of May 2021"} <= set(Date(3, 5, 2021).forms("en"))
-    assert [written.ordinal_ending(day) for day in (1, 2, 3, 4, 11, 12, 13, 21, 31)] == [
-        "st",
-        "nd",
-        "rd",
-        "th",
-        "th",
-        "th",
-        "th",
-        "st",
-        "st",
-    ]
+    endings = {1: "st", 2: "nd", 3: "rd", 4: "th", 11: "th", 12: "th", 13: "th", 21: "st", 31: "st"}
+    assert {day: written.ordinal_ending(day) for day in endings} == endings
     assert "2:05 p.m." in Time(14, 5).forms("en") and "12:00 a.m." in Time(0, 0).forms("en")
 
 
-def test_filled_frames_have_no_slot_left_and_the_target_is_usual():
+def test_filled_frames_have_no_slot_left():
     random, fillers = np.random.default_rng(5), Fillers()
     for frame in read_frames():
         for languages in DIRECTIONS:
@@ -112,7 +102,7 @@ def test_two_slots_of_one_kind_differ():
         assert first != second
 
 
-def test_frames_with_unlike_slots_are_refused(tmp_path):
+def test_frames_whose_slots_differ_are_refused(tmp_path):
     (tmp_path / "frames.tsv").write_text("I am {name}.\tIch bin {town}.\tJe suis {name}.\n")
     with pytest.raises(ValueError, match="same slots"):
         read_frames(tmp_path / "frames.tsv")
@@ -132,7 +122,7 @@ def test_french_elides_before_a_vowel(before, word, after):
     assert elided(before, word) == after
 
 
-def test_put_fills_by_name():
+def test_put_fills_slots_by_name():
     assert put("{town}, {town2}!", {"town": "A", "town2": "B"}, "en") == "A, B!"
     assert slots_of("{town2} {name} {town2}") == ("town2", "name")
     assert usual_form(Filler(("Vienna", "Wien", "Vienne")), "de") == "Wien"

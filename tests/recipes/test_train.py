@@ -1,4 +1,4 @@
-"""The program that trains on made sentences, too, and its runs; on a generated corpus."""
+"""recipes.train, which adds generated sentences to a corpus: runs resume, also with the package's program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_package_knows_the_settings_of_the_recipes():
         options.parse(["--run-dir", "run", "--noise", "0.5"], "")
 
 
-def test_a_run_with_made_sentences_resumes_only_with_the_recipes(corpus, run, tmp_path, capsys):
+def test_a_run_with_generated_sentences_resumes_only_with_recipes_train(corpus, run, tmp_path, capsys):
     command = ["--run-dir", str(run), *corpus, *SMALL, *SHORT]
     mixed.main([*command, "--composed-pairs", "50", "--noise", "0.2"])
     assert " 110 pairs an epoch" in capsys.readouterr().err
@@ -40,7 +40,7 @@ def test_a_run_with_made_sentences_resumes_only_with_the_recipes(corpus, run, tm
     mixed.main([*longer, "--noise", "0"])
     settings = json.loads((run / "settings.json").read_text())["train"]
     assert (settings["composed_pairs"], settings["noise"]) == (50, 0) and losses(run)[-1][0] == 5
-    assert train.chosen_model(run)[2].directions == ("de-en",), "evaluate --precision reads such a run"
+    assert train.chosen_model(run)[2].directions == ("de-en",)  # evaluate --precision reads such a run
     assert evaluate.chosen_model is train.chosen_model
 
 
@@ -56,8 +56,8 @@ def test_a_resumed_run_draws_the_same_examples(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("repeats", [[], [["sayings", 8]]], ids=["none", "sayings"])
-def test_an_older_run_without_made_sentences_resumes_with_the_package(corpus, run, repeats):
-    """Its settings have the four fields of made sentences, and they are 0; sayings are made, too."""
+def test_an_older_run_without_generated_sentences_resumes_with_the_package(corpus, run, repeats):
+    """Its settings have the four fields of generated sentences with 0. Sayings need recipes.train."""
     train.main(["--run-dir", str(run), *corpus, *SMALL, *SHORT])
     path = run / "settings.json"
     settings = json.loads(path.read_text())
