@@ -91,22 +91,22 @@ def test_scoring_functions_match_their_formulas(seen) -> None:
 
 
 def test_additive_score_of_a_case_made_by_hand() -> None:
-    one = stages(np.zeros(2), np.zeros((3, 2)), np.ones((3, 2)), np.ones(3, bool), recorded=np.full(3, 1 / 3))
-    assert (compare_scorings(one)[2].scores == 0).all()  # tanh(0) v = 0
-    np.testing.assert_allclose(one.output, 1.0)
+    uniform = stages(np.zeros(2), np.zeros((3, 2)), np.ones((3, 2)), np.ones(3, bool), recorded=np.full(3, 1 / 3))
+    assert (compare_scorings(uniform)[2].scores == 0).all()  # tanh(0) v = 0
+    np.testing.assert_allclose(uniform.output, 1.0)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_loop_over_heads_matches_the_model(seen, kind) -> None:
     translator, trace, output = seen
     for layer in range(trace.maps(kind).num_layers):
-        given = head_loop.find_attention_input(translator, output, kind, layer)
-        comparison = head_loop.compare_loop(given)
+        attention_input = head_loop.find_attention_input(translator, output, kind, layer)
+        comparison = head_loop.compare_loop(attention_input)
         assert comparison.output_difference < 1e-5 and comparison.loop_seconds is None
-        alone, together = head_loop.attend_by_head(given), head_loop.attend_at_once(given)
+        alone, together = head_loop.attend_by_head(attention_input), head_loop.attend_at_once(attention_input)
         assert float((together[1] - output.attention(kind, layer).weights).abs().max()) < 1e-6
         assert float((alone[1] - together[1]).abs().max()) < 1e-5 and alone[0].shape == together[0].shape
-    timed = head_loop.compare_loop(given, runs=3)
+    timed = head_loop.compare_loop(attention_input, runs=3)
     assert timed.runs == 3 and timed.loop_seconds > 0 and timed.vectorised_seconds > 0
 
 
@@ -128,8 +128,8 @@ def test_warm_up_is_not_timed(seen, monkeypatch) -> None:
 
 def test_a_changed_head_is_detected(seen) -> None:
     translator, _, output = seen
-    given = head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0)
-    weights = head_loop.attend_by_head(given)[1]
+    attention_input = head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0)
+    weights = head_loop.attend_by_head(attention_input)[1]
     assert float((weights - weights.roll(1, dims=1)).abs().max()) > 0.01
     with pytest.raises(ValueError, match="found 7"):
         head_loop.find_attention_input(translator, output, AttentionKind.ENCODER_SELF, 7)
@@ -145,24 +145,26 @@ def test_figure_has_the_models_shapes_and_norms(seen, tokenizer) -> None:
     translator, trace, output = seen
     source, target, config = len(trace.source_ids), len(trace.target_ids), translator.config
     encoder, decoder = (stack_of(translator, trace, output, side) for side in Side)
-    shapes = {str(box.name): box.shape for one in decoder.sublayers for box in one.stations}
+    shapes = {str(box.name): box.shape for sublayer in decoder.sublayers for box in sublayer.stations}
     assert shapes["masked self-attention"] == (4, target, target) and shapes["cross-attention"] == (4, target, source)
     assert encoder.sublayers[1].stations[0].shape == (source, 48) and decoder.layers == 3
     assert decoder.exit[-1].shape == (target, config.vocabulary_size)
-    assert [one.reads_memory for one in decoder.sublayers] == [False, True, False]
+    assert [sublayer.reads_memory for sublayer in decoder.sublayers] == [False, True, False]
     picture = encoder.sublayers[0].stations[1].pictures[3]
     np.testing.assert_allclose(picture, trace.encoder_self.weights[1, 3], atol=1e-5)
     assert decoder.sublayers[1].stations[1].pictures[3].shape == (min(target, architecture.MAX_PIXELS), source)
-    for number, one in enumerate(decoder.sublayers, 1):  # a box of the decoder opens what shows the decoder
-        boxes = (*one.stations, one.norm)
+    for number, sublayer in enumerate(decoder.sublayers, 1):  # a box of the decoder opens what shows the decoder
+        boxes = (*sublayer.stations, sublayer.norm)
         assert {box.controls.get("side", "decoder") for box in boxes} == {"decoder"}
         assert {box.controls["kind"] for box in boxes if "kind" in box.controls} <= {"decoder_self", "cross"}
-        assert one.norm.controls == {"side": "decoder", "layer": 2, "sublayer": number}
-    assert all(one.norm_first for one in (*encoder.sublayers, *decoder.sublayers)) and len(encoder.exit) == 2
+        assert sublayer.norm.controls == {"side": "decoder", "layer": 2, "sublayer": number}
+    assert all(sublayer.norm_first for sublayer in (*encoder.sublayers, *decoder.sublayers)) and len(encoder.exit) == 2
     model = build_tiny_model(tokenizer, norm_first=False)
-    other = Translator(Checkpoint("post", model, tokenizer, ("de-en",), {}, "6" * 16), translator.device)
-    found = stack_of(other, trace, other.inspect(trace.source_ids, trace.target_ids), Side.ENCODER)
-    assert not any(one.norm_first for one in found.sublayers) and len(found.exit) == 1, "no norm closes the stack"
+    post_norm_translator = Translator(Checkpoint("post", model, tokenizer, ("de-en",), {}, "6" * 16), translator.device)
+    output = post_norm_translator.inspect(trace.source_ids, trace.target_ids)
+    stack = stack_of(post_norm_translator, trace, output, Side.ENCODER)
+    assert not any(sublayer.norm_first for sublayer in stack.sublayers)
+    assert len(stack.exit) == 1, "there is no final norm"
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -236,14 +238,14 @@ def test_sublayer_output_matches_its_modules(tokenizer, norm_first) -> None:
 def test_next_token_matches_scipys_softmax(seen) -> None:
     translator, trace, output = seen
     logits = output.logits[0, 2].double().numpy()
-    found = stations.next_token(translator, output, 2)
+    token = stations.next_token(translator, output, 2)
     best = np.argsort(-logits)[:20]
-    np.testing.assert_array_equal(found.ids, best)
-    np.testing.assert_allclose(found.probabilities, np.exp(log_softmax(logits))[best], rtol=1e-5)
-    np.testing.assert_allclose(found.probabilities, np.exp(found.logits - found.log_sum))
-    assert found.log_sum == pytest.approx(logsumexp(logits), rel=1e-5)
-    assert found.rest == pytest.approx(1 - np.exp(log_softmax(logits))[best].sum(), abs=1e-5)
-    assert found.entropy == pytest.approx(float(trace.entropy[2]), abs=1e-4)
+    np.testing.assert_array_equal(token.ids, best)
+    np.testing.assert_allclose(token.probabilities, np.exp(log_softmax(logits))[best], rtol=1e-5)
+    np.testing.assert_allclose(token.probabilities, np.exp(token.logits - token.log_sum))
+    assert token.log_sum == pytest.approx(logsumexp(logits), rel=1e-5)
+    assert token.rest == pytest.approx(1 - np.exp(log_softmax(logits))[best].sum(), abs=1e-5)
+    assert token.entropy == pytest.approx(float(trace.entropy[2]), abs=1e-4)
     with pytest.raises(ValueError, match="found 99"):
         stations.next_token(translator, output, 99)
 
@@ -320,16 +322,20 @@ def test_layer_norm_matches_torch(tokenizer, norm_first) -> None:
     for records, stack in ((output.encoder_records, model.encoder), (output.decoder_records, model.decoder)):
         for index, passed in enumerate(records[1].sublayers):
             norm, read = stack.layers[1].sublayers[index].norm, passed.norm_input[0, 2]
-            found = stations.layer_norm(passed, 2)
+            normalized = stations.layer_norm(passed, 2)
             with torch.inference_mode():
                 expected = torch.nn.functional.layer_norm(read, (32,), norm.weight, norm.bias, norm.eps).numpy()
-            np.testing.assert_allclose(found.output, expected, atol=1e-5)
-            assert found.error < 1e-5
-            assert (found.mean, found.variance) == pytest.approx((float(read.mean()), float(read.var(unbiased=False))))
-            assert found.sample_variance == pytest.approx(float(read.var()))  # torch's own default
-            factor = math.sqrt((found.variance + found.epsilon) / (found.sample_variance + found.epsilon))
-            expected = factor * (found.output - found.bias)
-            np.testing.assert_allclose(found.sample_output - found.bias, expected, atol=1e-9)
+            np.testing.assert_allclose(normalized.output, expected, atol=1e-5)
+            assert normalized.error < 1e-5
+            assert (normalized.mean, normalized.variance) == pytest.approx(
+                (float(read.mean()), float(read.var(unbiased=False)))
+            )
+            assert normalized.sample_variance == pytest.approx(float(read.var()))  # torch's own default
+            factor = math.sqrt(
+                (normalized.variance + normalized.epsilon) / (normalized.sample_variance + normalized.epsilon)
+            )
+            expected = factor * (normalized.output - normalized.bias)
+            np.testing.assert_allclose(normalized.sample_output - normalized.bias, expected, atol=1e-9)
 
 
 def test_bleu_without_a_reference_raises() -> None:

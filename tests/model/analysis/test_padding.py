@@ -17,52 +17,52 @@ LONG, SHORT = "Meine Schwester malt ein rotes Boot.", "Zwei Kinder"
 
 
 @pytest.fixture(scope="module")
-def found(tiny_translator) -> padding.BatchMasks:
+def masks(tiny_translator) -> padding.BatchMasks:
     return padding.make_batch_masks(tiny_translator, tiny_translator.translate(LONG), SHORT)
 
 
-def test_padding_masks_the_shorter_sentence(tiny_translator, found) -> None:
+def test_padding_masks_the_shorter_sentence(tiny_translator, masks) -> None:
     long, short = (len(tiny_translator.encode(text)) for text in (LONG, SHORT))
-    assert short < long and found.lengths.tolist() == [long, short]
-    np.testing.assert_array_equal(found.padding, [[True] * long, [True] * short + [False] * (long - short)])
-    np.testing.assert_array_equal(found.from_lengths, found.padding)
-    assert found.agree
-    assert found.tokens[0][-1] == "</s>" and found.tokens[1][short - 1 :] == ("</s>", *["<pad>"] * (long - short))
+    assert short < long and masks.lengths.tolist() == [long, short]
+    np.testing.assert_array_equal(masks.padding, [[True] * long, [True] * short + [False] * (long - short)])
+    np.testing.assert_array_equal(masks.from_lengths, masks.padding)
+    assert masks.agree
+    assert masks.tokens[0][-1] == "</s>" and masks.tokens[1][short - 1 :] == ("</s>", *["<pad>"] * (long - short))
 
 
-def test_causal_mask_masks_the_future(tiny_translator, found) -> None:
+def test_causal_mask_masks_the_future(tiny_translator, masks) -> None:
     length = len(tiny_translator.translate(LONG).target_ids)
-    np.testing.assert_array_equal(found.causal, np.tril(np.ones((length, length), bool)))
+    np.testing.assert_array_equal(masks.causal, np.tril(np.ones((length, length), bool)))
     closed = TorchTransformer.generate_square_subsequent_mask(length)  # torch: what is added, -inf where closed
-    np.testing.assert_array_equal(found.causal, (closed == 0).numpy())
+    np.testing.assert_array_equal(masks.causal, (closed == 0).numpy())
 
 
-def test_agree_is_false_for_different_masks(found) -> None:
-    wrong = found.from_lengths.copy()
+def test_agree_is_false_for_different_masks(masks) -> None:
+    wrong = masks.from_lengths.copy()
     wrong[1, -1] = True
-    assert not replace(found, from_lengths=wrong).agree
+    assert not replace(masks, from_lengths=wrong).agree
 
 
-def test_masked_cells_get_no_weight(tiny_translator, found) -> None:
+def test_masked_cells_get_no_weight(tiny_translator, masks) -> None:
     batch = pad([tiny_translator.encode(text) for text in (LONG, SHORT)], tiny_translator.tokenizer.pad_id)
     with torch.inference_mode():
         records = tiny_translator.model.encode(batch, record=True).records
     for record in records:
         largest = record.self_attention.weights.amax(dim=(1, 2)).numpy()  # [batch, key], over heads and queries
-        assert (largest[~found.padding] == 0).all() and (largest[found.padding] > 0).all()
+        assert (largest[~masks.padding] == 0).all() and (largest[masks.padding] > 0).all()
 
 
 def test_without_a_second_sentence_it_is_the_first_words_of_the_first(tiny_translator) -> None:
-    found = padding.make_batch_masks(tiny_translator, tiny_translator.translate(LONG))
-    assert found.lengths[1] == len(tiny_translator.encode("Meine Schwester malt"))
+    masks = padding.make_batch_masks(tiny_translator, tiny_translator.translate(LONG))
+    assert masks.lengths[1] == len(tiny_translator.encode("Meine Schwester malt"))
     with pytest.raises(ValueError, match="limit is 64"):
         padding.make_batch_masks(tiny_translator, tiny_translator.translate(LONG), "Boot " * 100)
 
 
-def test_the_squares_are_what_torch_would_be_given(found) -> None:
+def test_the_squares_are_what_torch_would_be_given(masks) -> None:
     """torch: what is added or ignored, True = may NOT attend."""
-    for i, (source, target) in enumerate(zip(found.lengths, found.target_lengths)):
-        wide, high = found.padding.shape[1], len(found.causal)
+    for i, (source, target) in enumerate(zip(masks.lengths, masks.target_lengths)):
+        wide, high = masks.padding.shape[1], len(masks.causal)
         of_source, of_target = np.arange(wide) < source, np.arange(high) < target
         future = TorchTransformer.generate_square_subsequent_mask(high).numpy() == 0
         expected = {
@@ -72,15 +72,15 @@ def test_the_squares_are_what_torch_would_be_given(found) -> None:
             "both": future & of_target,
             "cross": np.ones((high, 1), bool) & of_source,
         }
-        squares = found.squares(i)
+        squares = masks.squares(i)
         assert list(squares) == list(expected)
         for name, mask in squares.items():
             np.testing.assert_array_equal(mask, expected[name], err_msg=name)
 
 
-def test_a_padded_pass_gives_each_sentence_the_weights_that_it_has_alone(tiny_translator, found) -> None:
-    output = padding.run_padded(tiny_translator, found)
-    assert padding.max_masked_weight(output, found) == dict.fromkeys(TRANSFORMER_KINDS, 0.0)
+def test_a_padded_pass_gives_each_sentence_the_weights_that_it_has_alone(tiny_translator, masks) -> None:
+    output = padding.run_padded(tiny_translator, masks)
+    assert padding.max_masked_weight(output, masks) == dict.fromkeys(TRANSFORMER_KINDS, 0.0)
     for i, text in enumerate((LONG, SHORT)):
         alone = tiny_translator.translate(text)
         for kind in TRANSFORMER_KINDS:
@@ -90,24 +90,24 @@ def test_a_padded_pass_gives_each_sentence_the_weights_that_it_has_alone(tiny_tr
             np.testing.assert_allclose(ours, expected, atol=1e-5)
 
 
-def test_weight_on_a_closed_cell_would_be_seen(tiny_translator, found) -> None:
-    output = padding.run_padded(tiny_translator, found)
-    wrong = replace(found, padding=found.padding & (np.arange(found.padding.shape[1]) != 1))
+def test_weight_on_a_closed_cell_would_be_seen(tiny_translator, masks) -> None:
+    output = padding.run_padded(tiny_translator, masks)
+    wrong = replace(masks, padding=masks.padding & (np.arange(masks.padding.shape[1]) != 1))
     assert padding.max_masked_weight(output, wrong)[AttentionKind.CROSS] > 0.01
 
 
-def test_the_decoder_needs_no_padding_mask(tiny_translator, found) -> None:
-    assert found.target_lengths[0] != found.target_lengths[1]
-    assert padding.measure_target_padding(tiny_translator, found) < 1e-5
+def test_the_decoder_needs_no_padding_mask(tiny_translator, masks) -> None:
+    assert masks.target_lengths[0] != masks.target_lengths[1]
+    assert padding.measure_target_padding(tiny_translator, masks) < 1e-5
     # It would, if padding stood on the left: then real tokens would see it.
-    turned = replace(found, input_ids=found.input_ids.flip(1), target_lengths=np.full(2, found.input_ids.shape[1]))
+    turned = replace(masks, input_ids=masks.input_ids.flip(1), target_lengths=np.full(2, masks.input_ids.shape[1]))
     assert padding.measure_target_padding(tiny_translator, turned) > 1e-3
 
 
 def test_a_row_that_is_wholly_closed() -> None:
     scores = np.array([1.5, -2.0, 0.25], np.float32)
-    found = padding.mask_whole_row(scores)
-    assert np.isnan(found.infinite).all()
-    np.testing.assert_allclose(found.replaced, 1 / 3, atol=1e-7)
+    rows = padding.mask_whole_row(scores)
+    assert np.isnan(rows.infinite).all()
+    np.testing.assert_allclose(rows.replaced, 1 / 3, atol=1e-7)
     # A float32 near 1e9 has steps of 64: no score is left of it.
-    np.testing.assert_allclose(found.added, np.exp(np.float32(scores - np.float32(1e9)) + 1e9) / 3, atol=1e-6)
+    np.testing.assert_allclose(rows.added, np.exp(np.float32(scores - np.float32(1e9)) + 1e9) / 3, atol=1e-6)

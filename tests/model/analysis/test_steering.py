@@ -30,14 +30,14 @@ def mean_of(translator, text: str) -> np.ndarray:
 
 
 def test_a_direction_is_the_difference_of_two_means(tiny_translator):
-    found = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place=PLACE)
+    vector = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place=PLACE)
     expected = mean_of(tiny_translator, TOWARDS) - mean_of(tiny_translator, AWAY)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(vector, expected, atol=1e-5)
     np.testing.assert_allclose(
         compute_steering_vector(tiny_translator, AWAY, TOWARDS, place=PLACE), -expected, atol=1e-5
     )
     written = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place="decoder.0.resid_post")
-    assert written.shape == found.shape and not np.allclose(written, found)
+    assert written.shape == vector.shape and not np.allclose(written, vector)
     with pytest.raises(Refusal, match="the same"):
         compute_steering_vector(tiny_translator, TOWARDS, f" {TOWARDS}", place=PLACE)
     with pytest.raises(ValueError, match="heads or keys of its own"):
@@ -47,16 +47,16 @@ def test_a_direction_is_the_difference_of_two_means(tiny_translator):
 def test_a_recipe_is_its_direction_wherever_interventions_go(tiny_translator):
     vector = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place=PLACE)
     expected = tiny_translator.translate(TEXT, interventions=Interventions(edits={PLACE: Add(vector, 3.0)}))
-    asked = {"edits": [{"place": PLACE, "kind": "add", "strength": 3.0, "value": {"towards": TOWARDS, "away": AWAY}}]}
-    changes = interventions_file.from_plain(asked)
+    request = {"edits": [{"place": PLACE, "kind": "add", "strength": 3.0, "value": {"towards": TOWARDS, "away": AWAY}}]}
+    changes = interventions_file.from_plain(request)
     assert changes == Interventions(edits={PLACE: Add(SteeringVector(TOWARDS, AWAY), 3.0)})
-    found = tiny_translator.translate(TEXT, interventions=changes)
-    np.testing.assert_array_equal(found.log_probability, expected.log_probability)
+    trace = tiny_translator.translate(TEXT, interventions=changes)
+    np.testing.assert_array_equal(trace.log_probability, expected.log_probability)
     with tiny_translator.edit({PLACE: Add(SteeringVector(TOWARDS, AWAY), 3.0)}) as edited:
         assert edited.translate(TEXT).target_ids == expected.target_ids
         assert edited.translate_batch([TEXT]) == [expected.translation]
-    read = from_json(to_json(found)).interventions
-    assert read == found.interventions and read.edits[0][1].value.towards == TOWARDS
+    read = from_json(to_json(trace)).interventions
+    assert read == trace.interventions and read.edits[0][1].value.towards == TOWARDS
     np.testing.assert_array_equal(read.edits[0][1].value.array, vector)
     assert TOWARDS in read.describe()
     with pytest.raises(ValueError, match="only its texts"):  # the network itself has no texts
@@ -64,9 +64,9 @@ def test_a_recipe_is_its_direction_wherever_interventions_go(tiny_translator):
     with pytest.raises(Refusal, match="the same"):
         tiny_translator.translate(TEXT, interventions=Interventions(edits={PLACE: Add(SteeringVector(AWAY, AWAY))}))
     for wrong in ({"towards": TOWARDS}, {"towards": 1, "away": "x"}, {"towards": "x", "away": "y", "more": "z"}):
-        asked["edits"][0]["value"] = wrong
+        request["edits"][0]["value"] = wrong
         with pytest.raises(ValueError, match=r"steering vector|cannot be read"):
-            interventions_file.from_plain(asked)
+            interventions_file.from_plain(request)
 
 
 def test_recipes_share_one_batch_and_its_size_is_limited(tiny_translator, monkeypatch):
@@ -100,10 +100,10 @@ def test_recipes_share_one_batch_and_its_size_is_limited(tiny_translator, monkey
     with pytest.raises(Refusal, match="together the limit is"):
         tiny_translator.translate(TEXT, interventions=Interventions(edits=many))
     assert not batches
-    asked = {"place": PLACE, "kind": "add", "strength": 1.0, "value": {"towards": TOWARDS, "away": AWAY}}
-    interventions_file.from_request({"edits": [asked] * 16})
+    edit_request = {"place": PLACE, "kind": "add", "strength": 1.0, "value": {"towards": TOWARDS, "away": AWAY}}
+    interventions_file.from_request({"edits": [edit_request] * 16})
     with pytest.raises(ValueError, match="at most 16 at once"):
-        interventions_file.from_request({"edits": [asked] * 17})
+        interventions_file.from_request({"edits": [edit_request] * 17})
 
 
 def test_the_panel_steers_as_python_does_and_its_link_is_its_recipe(tiny_translator):
@@ -111,16 +111,16 @@ def test_the_panel_steers_as_python_does_and_its_link_is_its_recipe(tiny_transla
     added = Add(compute_steering_vector(tiny_translator, TOWARDS, AWAY, place=PLACE), 3.0)
     with tiny_translator.edit({PLACE: added}) as edited:
         expected = edited.translate(TEXT)
-    found = translate_with_vector(tiny_translator, trace, PLACE, added)
-    assert found.target_ids == expected.target_ids != trace.target_ids
-    assert found.interventions == Interventions(edits=((PLACE, added),))
+    steered = translate_with_vector(tiny_translator, trace, PLACE, added)
+    assert steered.target_ids == expected.target_ids != trace.target_ids
+    assert steered.interventions == Interventions(edits=((PLACE, added),))
     scene = Scene(trace, Selection(), tiny_translator)
     cards, facts, action, link = steer.PANEL.compute(scene, TOWARDS, AWAY, 2, 300)
     assert cards["items"][1][1] == expected.translation
     assert float(facts["items"][0][1]) == pytest.approx(3 * np.linalg.norm(added.value.array), rel=1e-2)
     assert steer.PANEL.translate(scene, action["data"]).target_ids == expected.target_ids
-    named = {control.name for control in steer.PANEL.controls}
-    assert named < set(link["fields"]) and link["fields"]["panel"] == steer.PANEL.name
+    names = {control.name for control in steer.PANEL.controls}
+    assert names < set(link["fields"]) and link["fields"]["panel"] == steer.PANEL.name
     assert len(json.dumps(link)) < 1000, "the recipe, not the vector"
     nothing = steer.PANEL.compute(scene, TOWARDS, AWAY, 2, 0)
     assert nothing[0]["items"][1][1] == trace.translation

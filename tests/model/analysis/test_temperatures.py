@@ -85,6 +85,6 @@ def test_temperature_is_over_the_whole_vocabulary(tiny_translator, own):
             rtol=1e-3,
         )
         np.testing.assert_allclose(details.entropies[at], -(p * np.log2(p.clip(1e-300))).sum(-1), atol=1e-4)
-    one = temperatures.TEMPERATURES.index(1.0)
-    np.testing.assert_allclose(details.log_normalisers[one], 0.0, atol=1e-5)
-    np.testing.assert_allclose(details.entropies[one], own.entropy, atol=1e-4)
+    index = temperatures.TEMPERATURES.index(1.0)
+    np.testing.assert_allclose(details.log_normalisers[index], 0.0, atol=1e-5)
+    np.testing.assert_allclose(details.entropies[index], own.entropy, atol=1e-4)

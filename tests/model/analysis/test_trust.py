@@ -50,9 +50,9 @@ def test_signals_find_and_locate_planted_faults(name, changed, place):
 
 
 def test_repetitions_of_the_source_are_allowed():
-    again = ("▁the", "▁dog", "▁the", "▁dog", "</s>")
-    told = replace(FAITHFUL, source=("<2en>", "▁der", "▁Hund", "▁der", "▁Hund"), target=again)
-    assert SIGNALS["repeated"].measure(told) == 0.0 and SIGNALS["repeated"].place(told) == ()
+    repeated_target = ("▁the", "▁dog", "▁the", "▁dog", "</s>")
+    trace = replace(FAITHFUL, source=("<2en>", "▁der", "▁Hund", "▁der", "▁Hund"), target=repeated_target)
+    assert SIGNALS["repeated"].measure(trace) == 0.0 and SIGNALS["repeated"].place(trace) == ()
 
 
 def test_baselines_of_texts():
@@ -115,12 +115,14 @@ def test_model_without_dropout_raises(tiny_translator, trace, monkeypatch):
 def test_only_passed_signals_of_these_weights_are_shown(tmp_path):
     good = SignalScore("unsure", "labelled", "hallucination", 100, 20, 0.8, "length", 0.6, 0.2, 0.1, 0.3)
     weak, doubtful = replace(good, signal="detached", gain=0.02), replace(good, signal="unmoved", low=-0.01)
-    told = Trust(dict.fromkeys(SIGNALS, 0.4), (good, weak, doubtful))
-    assert told.shown_signals == ("unsure",)
-    assert told.alarms(replace(FAITHFUL, log_probability=np.log([0.1] * 4))) == ["unsure"] and not told.alarms(FAITHFUL)
+    trust = Trust(dict.fromkeys(SIGNALS, 0.4), (good, weak, doubtful))
+    assert trust.shown_signals == ("unsure",)
+    assert trust.alarms(replace(FAITHFUL, log_probability=np.log([0.1] * 4))) == ["unsure"] and not trust.alarms(
+        FAITHFUL
+    )
     own = replace(good, on="provoked", gain=0.05)  # of its own translations, which are what the page shows
     assert Trust({}, (good, own, replace(own, low=-0.1))).best_score("unsure") == own
-    (tmp_path / FILE).write_text(json.dumps({"digest": "abc", "trust": {"de-en": told.to_json()}}))
-    assert load_trust(tmp_path, "abc")["de-en"] == told and load_trust(tmp_path, "other") == {} == load_trust(
+    (tmp_path / FILE).write_text(json.dumps({"digest": "abc", "trust": {"de-en": trust.to_json()}}))
+    assert load_trust(tmp_path, "abc")["de-en"] == trust and load_trust(tmp_path, "other") == {} == load_trust(
         None, "abc"
     )

@@ -76,6 +76,6 @@ def test_shares_sum_to_one_and_open_gates_change_nothing(cases):
 
 @pytest.mark.parametrize("every", [pytest.param(5, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.endure)])
 def test_integrated_gradients_are_complete_for_nearly_all_words(cases, every):
-    asked = cases[::every]
-    flagged = sum(not integrated_gradients(case).sum.holds for case, _ in asked)
-    assert flagged <= len(asked) / 20
+    sample = cases[::every]
+    flagged = sum(not integrated_gradients(case).sum.holds for case, _ in sample)
+    assert flagged <= len(sample) / 20

@@ -124,8 +124,8 @@ def test_redraw_weights_goes_from_the_top_to_everything(tiny_translator):
         }
         assert any(name.startswith("encoder") for name in changed) == (index >= 3)
         assert any("embedding" in name for name in changed) == (index == 5)
-    again = faithfulness.redraw_weights(model)[-1][1].state_dict()
-    assert all(torch.equal(tensor, again[name]) for name, tensor in stages[-1][1].state_dict().items())
+    redrawn = faithfulness.redraw_weights(model)[-1][1].state_dict()
+    assert all(torch.equal(tensor, redrawn[name]) for name, tensor in stages[-1][1].state_dict().items())
 
 
 def test_redrawn_weights_change_the_order_of_words(tiny_translator):
@@ -166,35 +166,17 @@ def arguments(tiny_checkpoint, tmp_path):
 def test_program_writes_the_same_table_with_two_processes(tiny_checkpoint, arguments, capsys):
     main(arguments)
     table = capsys.readouterr().out
-    one = json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8"))
-    assert one["sentences"] == 2 and [method["method"] for method in one["methods"]] == list(METHODS)
-    assert (
-        all(method.title in table for method in METHODS.values()) and "| redrawn down to | decoder layer 3 |" in table
-    )
-    for method in one["methods"]:
+    expected = json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8"))
+    assert expected["sentences"] == 2 and [method["method"] for method in expected["methods"]] == list(METHODS)
+    assert all(method.title in table for method in METHODS.values())
+    assert "| redrawn down to | decoder layer 3 |" in table
+    for method in expected["methods"]:
         assert list(method["randomised"]) == STAGES
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            "--nproc_per_node=2",
-            "-m",
-            "attention_atlas.model.faithfulness",
-            *arguments,
-            "--replace",
-            "--device",
-            "cpu",
-        ],
-        cwd=ROOT,
-        env=environment,
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
-    assert json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8")) == one
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
+    command = [*torchrun, "attention_atlas.model.faithfulness", *arguments, "--replace", "--device", "cpu"]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=300)
+    assert json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8")) == expected
 
 
 def test_model_card_gets_its_section_and_a_new_one_replaces_it(tiny_checkpoint, arguments, tiny_translator, capsys):
@@ -203,16 +185,19 @@ def test_model_card_gets_its_section_and_a_new_one_replaces_it(tiny_checkpoint, 
     card.write_text(before, encoding="utf-8")
     try:
         main([*arguments[:-2], "--randomised", "0"])
-        once, table = card.read_text(encoding="utf-8"), faithfulness.load_faithfulness(tiny_checkpoint)
+        card_text, table = card.read_text(encoding="utf-8"), faithfulness.load_faithfulness(tiny_checkpoint)
     finally:
         card.unlink()
-    assert section(table) in capsys.readouterr().out and f"\n\n{section(table)}\n\n{BEFORE}\n" in once
-    assert once.replace(f"{section(table)}\n\n", "") == before and with_section(once, section(table)) == once
-    assert table.digest in once and "2 sentences (some.txt)" in once and "redrawn" not in once
-    assert not any(word in once for word in ("Hund", "Schwester"))
-    other = from_dict({**asdict(table), "sentences": 9})
-    again = with_section(once, section(other))
-    assert "9 sentences" in again and again.count(HEADING) == 1 and again.endswith(f"{BEFORE}\n\nmany\n")
+    assert section(table) in capsys.readouterr().out and f"\n\n{section(table)}\n\n{BEFORE}\n" in card_text
+    assert (
+        card_text.replace(f"{section(table)}\n\n", "") == before
+        and with_section(card_text, section(table)) == card_text
+    )
+    assert table.digest in card_text and "2 sentences (some.txt)" in card_text and "redrawn" not in card_text
+    assert not any(word in card_text for word in ("Hund", "Schwester"))
+    newer = from_dict({**asdict(table), "sentences": 9})
+    replaced = with_section(card_text, section(newer))
+    assert "9 sentences" in replaced and replaced.count(HEADING) == 1 and replaced.endswith(f"{BEFORE}\n\nmany\n")
     assert with_section("# tiny\n", section(table)) == f"# tiny\n\n{section(table)}\n"
 
 

@@ -31,7 +31,7 @@ def case(request, tokenizer) -> Case:
 
 def test_gradient_x_input_matches_central_differences(case):
     """Against central differences along the word's own embedding, in float64."""
-    found = gradients.gradient_x_input(case).values
+    attributions = gradients.gradient_x_input(case).values
     step = 1e-5
     for column, (source, prefix) in enumerate(zip(*case.columns.masks())):
 
@@ -43,7 +43,7 @@ def test_gradient_x_input_matches_central_differences(case):
             with torch.no_grad():
                 return float(case.measure(case.decode(rows[1], case.encode(rows[0])))[0])
 
-        assert found[column] == pytest.approx((at(step) - at(-step)) / (2 * step), rel=1e-2, abs=1e-6)
+        assert attributions[column] == pytest.approx((at(step) - at(-step)) / (2 * step), rel=1e-2, abs=1e-6)
 
 
 def test_gradients_leave_weights_alone(case):

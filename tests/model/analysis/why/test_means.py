@@ -56,11 +56,11 @@ def test_means_match_single_passes(tiny_translator, stored):
 def test_batch_size_changes_nothing(tiny_translator, stored, monkeypatch):
     monkeypatch.setattr(means, "BATCH_SIZE", 3)
     counts = []
-    again = means.compute_means(tiny_translator, {"de-en": TEXTS}, progress=counts.append)
+    batched = means.compute_means(tiny_translator, {"de-en": TEXTS}, progress=counts.append)
     assert counts == [3, 4]
-    np.testing.assert_allclose(again.target_embedding, stored.target_embedding, atol=1e-6)
+    np.testing.assert_allclose(batched.target_embedding, stored.target_embedding, atol=1e-6)
     for kind in TRANSFORMER_KINDS:
-        np.testing.assert_allclose(again.heads[kind], stored.heads[kind], atol=1e-5)
+        np.testing.assert_allclose(batched.heads[kind], stored.heads[kind], atol=1e-5)
 
 
 def test_saved_means_load_only_for_their_weights(tiny_translator, stored, tmp_path):

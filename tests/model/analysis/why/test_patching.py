@@ -49,8 +49,8 @@ def test_the_other_runs_memory_gives_the_other_runs_metric(clean, other):
     assert abs(clean.metric() - corrupt.metric()) > 1e-3
     for into, giver in ((corrupt, clean), (clean, corrupt)):
         with torch.inference_mode():
-            found = into.measure(into.decode(into.target_rows, giver.plain_memory(1)))
-        assert float(found[0]) == pytest.approx(giver.metric(), abs=1e-5)
+            metric = into.measure(into.decode(into.target_rows, giver.plain_memory(1)))
+        assert float(metric[0]) == pytest.approx(giver.metric(), abs=1e-5)
 
 
 @pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
@@ -71,10 +71,10 @@ def test_patching_a_run_into_itself_changes_nothing(clean, grid):
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 def test_denoising_equals_noising_with_runs_swapped(clean, grid):
     corrupt = patching.replace_source(clean, SAME_LENGTH)
-    one = patching.patch_grid(clean, corrupt, grid, PatchMode.DENOISE)
-    other = patching.patch_grid(corrupt, clean, grid, PatchMode.NOISE)
-    np.testing.assert_allclose(one.metrics, other.metrics, atol=1e-9)
-    assert not np.allclose(one.metrics, one.base, atol=1e-4)
+    denoised = patching.patch_grid(clean, corrupt, grid, PatchMode.DENOISE)
+    noised = patching.patch_grid(corrupt, clean, grid, PatchMode.NOISE)
+    np.testing.assert_allclose(denoised.metrics, noised.metrics, atol=1e-9)
+    assert not np.allclose(denoised.metrics, denoised.base, atol=1e-4)
 
 
 def test_patching_all_encoder_positions(clean):

@@ -58,12 +58,12 @@ def test_ablation_gradients_and_patching_rank_the_planted_head_first(tokenizer, 
         assert (kind, *place) == (CROSS, layer, head)
     corrupt = patching.replace_source(case, [4, 20, 105, 21, 2])
     for direction in PatchMode:
-        found = {
+        shares = {
             (kind, *place): share
             for kind in (AttentionKind.DECODER_SELF, CROSS)
             for place, share in _cells(patching.patch_grid(case, corrupt, HeadGrid(kind), direction).recovered)
         }
-        assert max(found, key=found.get) == (CROSS, layer, head)
+        assert max(shares, key=shares.get) == (CROSS, layer, head)
 
 
 def _cells(recovered):

@@ -48,12 +48,12 @@ def test_relevance_matches_products_held_fast_on_one_side(tokenizer, case, activ
     function = ACTIVATIONS[activation]
     for layer in (*case.model.encoder.layers, *case.model.decoder.layers):
         layer.feed_forward.activation = function
-    found = relevance.attn_lrp(case).values
+    relevances = relevance.attn_lrp(case).values
     monkeypatch.setattr(attention, "scaled_dot_product", dot_product)
     monkeypatch.setattr(nn.LayerNorm, "forward", frozen_norm)
     for layer in (*case.model.encoder.layers, *case.model.decoder.layers):
         layer.feed_forward.activation = lambda x: x * (function(x) / x).detach()
-    np.testing.assert_allclose(found, gradient_x_input(case).values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(relevances, gradient_x_input(case).values, rtol=1e-9, atol=1e-12)
 
 
 def test_relevance_leaves_the_forward_pass_bit_identical(case):

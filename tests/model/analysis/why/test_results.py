@@ -31,12 +31,12 @@ def trace(tiny_translator):
 
 @pytest.fixture(scope="module")
 def answers(tiny_translator, trace):
-    asked = {"step": STEP}
+    options = {"step": STEP}
     return (
-        why.attribute(tiny_translator, trace, methods=FEW, **asked),
-        why.split_logit(tiny_translator, trace, **asked),
-        why.measure_heads(tiny_translator, trace, **asked),
-        why.patch(tiny_translator, trace, SENTENCES[2], **asked),
+        why.attribute(tiny_translator, trace, methods=FEW, **options),
+        why.split_logit(tiny_translator, trace, **options),
+        why.measure_heads(tiny_translator, trace, **options),
+        why.patch(tiny_translator, trace, SENTENCES[2], **options),
         why.find_smallest_set(tiny_translator, trace),
     )
 
@@ -45,9 +45,9 @@ def test_saved_results_load_bit_by_bit(answers, tmp_path):
     for answer in answers:
         path = tmp_path / f"{type(answer).__name__}.json"
         answer.save(path)
-        again = type(answer).load(path)
-        assert to_jsonable(again) == to_jsonable(answer) and type(again) is type(answer)
-        again.save(tmp_path / "again.json")
+        reloaded = type(answer).load(path)
+        assert to_jsonable(reloaded) == to_jsonable(answer) and type(reloaded) is type(answer)
+        reloaded.save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
     loaded = Why.load(tmp_path / "Why.json")
     assert (loaded.columns.special == answers[0].columns.special).all(), "a symbol is still one"
@@ -78,8 +78,8 @@ def test_tables_hold_every_number(answers):
 
 def test_results_have_html_for_notebooks(answers, tiny_translator):
     for answer in answers:
-        shown = answer._repr_html_()
-        assert "<table" in shown and "<script" not in shown and answer.about().split("<")[0] in shown
+        html = answer._repr_html_()
+        assert "<table" in html and "<script" not in html and answer.about().split("<")[0] in html
     run = tiny_translator.run([TEXT], names=["encoder.final"])
     assert f"<td>encoder.final</td><td>{list(run['encoder.final'].shape)}</td>" in run._repr_html_()
 
@@ -87,8 +87,8 @@ def test_results_have_html_for_notebooks(answers, tiny_translator):
 def test_traces_save_by_suffix_and_have_a_table(trace, tmp_path):
     for name in ("trace.json", "trace.npz"):
         trace.save(tmp_path / name)
-        again = TranslationTrace.load(tmp_path / name)
-        assert (again.cross.weights == trace.cross.weights).all() and again.target_tokens == trace.target_tokens
+        reloaded = TranslationTrace.load(tmp_path / name)
+        assert (reloaded.cross.weights == trace.cross.weights).all() and reloaded.target_tokens == trace.target_tokens
     frame = trace.to_frame()
     assert list(frame.token) == list(trace.target_tokens)
     assert np.log(frame.probability).sum() == pytest.approx(float(trace.log_probability.sum()), abs=1e-5)
@@ -119,8 +119,8 @@ def test_integrated_gradients_accept_a_baseline(tiny_translator, trace):
     case = open_case_at(tiny_translator, trace, STEP, "boat")
     width = case.source_rows.shape[-1]
     zeros = np.zeros(width, np.float32), np.zeros(case.target_rows.shape[1:], np.float32)
-    asked = {"step": case.question.step, "contrast": case.question.contrast_id, "methods": ("integrated_gradients",)}
-    row = why.attribute(tiny_translator, trace, baseline=zeros, **asked).rows[0]
+    options = {"step": case.question.step, "contrast": case.question.contrast_id, "methods": ("integrated_gradients",)}
+    row = why.attribute(tiny_translator, trace, baseline=zeros, **options).rows[0]
     with torch.inference_mode():
         at_zero = case.measure(
             case.decode(torch.zeros_like(case.target_rows), case.encode(torch.zeros_like(case.source_rows)))
@@ -128,22 +128,22 @@ def test_integrated_gradients_accept_a_baseline(tiny_translator, trace):
     assert row.sum.expected == pytest.approx(case.metric() - float(at_zero), abs=1e-4) and row.sum.holds
     assert "given baseline" in row.notes[0]
     with pytest.raises(ValueError, match="a baseline is a pair, of source"):
-        why.attribute(tiny_translator, trace, baseline=(np.zeros((2, width)), zeros[0]), **asked)
-    for one in (zeros[0], np.zeros((9, width)), "zero"):
+        why.attribute(tiny_translator, trace, baseline=(np.zeros((2, width)), zeros[0]), **options)
+    for invalid in (zeros[0], np.zeros((9, width)), "zero"):
         with pytest.raises(ValueError, match="a baseline is a pair"):
-            why.attribute(tiny_translator, trace, baseline=one, **asked)
+            why.attribute(tiny_translator, trace, baseline=invalid, **options)
 
 
 def test_inseq_files_are_written_and_read(tiny_translator, trace, tmp_path):
     steps = range(1, len(trace.target_ids))
-    asked = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
+    answers = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
     path = tmp_path / "inseq.json"
-    why.to_inseq(path, trace, asked, "alti")
+    why.to_inseq(path, trace, answers, "alti")
     (attribution,) = why.from_inseq(path)
     assert (attribution.source, attribution.target) == (trace.source_tokens, trace.target_tokens)
     assert attribution.method == "alti" and attribution.start == 1
     source = len(trace.source_ids)
-    for column, answer in enumerate(asked):
+    for column, answer in enumerate(answers):
         values = answer.row("alti").values
         np.testing.assert_allclose(attribution.source_scores[:, column], values[:source], atol=1e-6)
         read = column + 1
@@ -152,7 +152,7 @@ def test_inseq_files_are_written_and_read(tiny_translator, trace, tmp_path):
     np.testing.assert_allclose(attribution.step_scores["probability"], np.exp(trace.log_probability[1:]), rtol=1e-6)
     assert list(attribution.to_frame().columns[:3]) == ["side", "token", f"1 {trace.target_tokens[1]}"]
     with pytest.raises(ValueError, match="consecutive steps"):
-        why.to_inseq(path, trace, asked[::2], "alti")
+        why.to_inseq(path, trace, answers[::2], "alti")
     with pytest.raises(ValueError, match="words=False"):
         why.to_inseq(path, trace, [why.attribute(tiny_translator, trace, step=STEP, methods=FEW)], "alti")
 
@@ -219,8 +219,8 @@ def _with_scores(folder: Path, data: bytes) -> Path:
 def test_inseq_round_trip(tiny_translator, trace, tmp_path):
     inseq = pytest.importorskip("inseq")  # 0.7.1 or later
     steps = range(1, len(trace.target_ids))
-    asked = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
-    why.to_inseq(tmp_path / "ours.json", trace, asked, "alti")
+    answers = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
+    why.to_inseq(tmp_path / "ours.json", trace, answers, "alti")
     theirs = inseq.FeatureAttributionOutput.load(tmp_path / "ours.json")
     theirs.save(tmp_path / "theirs.json")
     (ours,), (back,) = why.from_inseq(tmp_path / "ours.json"), why.from_inseq(tmp_path / "theirs.json")

@@ -78,7 +78,7 @@ def test_parts_sum_to_the_models_logits(model):
 
 
 def test_padding_changes_no_part(model):
-    """What a row's parts sum to is its logit difference in a padded batch, too."""
+    """The parts of a row sum to its logit difference, also in a padded batch."""
     cases = list(random_cases(model, 4, seed=3))
     with torch.inference_mode():
         together = model(pad([c[0] for c in cases], 0), pad([c[1] for c in cases], 0))

@@ -247,8 +247,8 @@ def test_frames_equal_the_models_outputs_and_maps():
             weights = output.weights(kind)[:, 0].numpy()
             np.testing.assert_allclose(frame.maps[number][kind.value] / 255, weights, atol=0.5 / 255 + 1e-5)
     run.turn(updates=5)
-    again = opened.translate(SENTENCES[0][0]).target_ids[: len(frame.outputs[0])]
-    assert again == frame.outputs[0], "what was opened went on training"
+    target_ids = opened.translate(SENTENCES[0][0]).target_ids[: len(frame.outputs[0])]
+    assert target_ids == frame.outputs[0], "further training changed an opened translator"
     with pytest.raises(ValueError, match=r"knows \d+ words, those of .*; 'bier' is none"):
         opened.translate("ich trinke bier")
 
