@@ -119,19 +119,15 @@ def test_a_limited_run_writes_nothing(folder, data):
 
 
 def test_a_limited_run_writes_only_to_out(folder, data, tmp_path):
-    out = tmp_path / "tried.json"
+    out = tmp_path / "trial.json"
     limited = ("--data", data, "--directions", "de-en", "--splits", "test", "--limit", 1, "--out", out)
     assert run(folder, *limited) == {"scores": []}
-    tried = json.loads(out.read_text())
-    assert {score["sentences"] for score in tried["scores"]} == {1}
-    assert tried["digest"] == checkpoint.load(folder).digest
-    with pytest.raises(ValueError, match=r"tried\.json is there already"):
+    trial = json.loads(out.read_text())
+    assert {score["sentences"] for score in trial["scores"]} == {1}
+    assert trial["digest"] == checkpoint.load(folder).digest
+    with pytest.raises(ValueError, match=r"trial\.json is there already"):
         run(folder, *limited)
-
-
-def test_only_the_named_corpora_are_scored(folder, data, tmp_path):
-    out = tmp_path / "chosen.json"
-    run(folder, "--data", data, "--directions", "de-en", "--limit", 1, "--corpora", "tatoeba", "--out", out)
+    run(folder, *limited, "--corpora", "tatoeba", "--replace")
     assert {score["data"] for score in json.loads(out.read_text())["scores"]} == {"tatoeba"}
 
 

@@ -58,9 +58,3 @@ def test_documented_programs_start(readme_bin):
     usages = re.findall(r"usage: (.*?)\s+\[", "\n".join(run(readme_bin, code)))
     expected = [*(f"attention-atlas {name}" for name in programs), *(f"python -m {name}" for name in others)]
     assert usages == expected
-
-
-@pytest.mark.long
-def test_packages_that_the_pages_do_not_install_are_missing(readme_bin):
-    done = subprocess.run([readme_bin / "python", "-c", "import sacremoses"], capture_output=True, text=True)
-    assert "No module named 'sacremoses'" in done.stderr
