@@ -1,4 +1,4 @@
-"""A presentation: one picture fills the screen, keys lead on, and nothing else is in the way. In a real browser."""
+"""Presentations in a real browser: a picture fills the screen, and keys move through heads, steps or stops."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ REACHED = f"""document.activeElement === document.body
 
 
 def link(page: Page) -> dict[str, str]:
-    """The fields of the page's address."""
+    """Return the fields of the page's address."""
     return {name: values[0] for name, values in parse_qs(urlparse(page.url).fragment).items()}
 
 
 def drawn_within(page: Page, selector: str, width: int, height: int) -> tuple[float, float]:
-    """Wait until this lies within the window; how much of its width and height it takes."""
+    """Wait until an element lies within the window. Return its width and height as shares of the window's."""
     page.wait_for_function(
         """([selector, width, height]) => {
       const box = document.querySelector(selector).getBoundingClientRect();
@@ -44,8 +44,10 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
     before = page.evaluate(SIZE, ".atlas-explorer .axis-label.row")
     field = page.locator("#source-text textarea, #source-text input").first
     field.press("f")
-    assert field.input_value().endswith("f") and page.locator(LECTERN).count() == 0, "whoever types is left alone"
-    if width < 600:  # as in a frame that may not have the whole screen
+    assert field.input_value().endswith("f") and page.locator(LECTERN).count() == 0, (
+        "a typed letter must not start a presentation"
+    )
+    if width < 600:  # as in a frame without the permission for full screen
         page.evaluate(REFUSED)
     page.locator(".atlas-title .present").click()
     expect(page.locator(LECTERN)).to_be_visible()
@@ -60,15 +62,15 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
         assert page.evaluate(REACHED)
     no_violations(page)
     screenshot(page, f"presentation-{width}")
-    where = link_of_head(page)
-    page.keyboard.press("ArrowUp") if where[0] > 1 else page.keyboard.press("ArrowDown")
-    page.locator(LECTERN).get_by_role("button", name="Back" if where[1] > 1 else "Next").click()
-    now = (where[0] + (-1 if where[0] > 1 else 1), where[1] + (-1 if where[1] > 1 else 1))
+    place = link_of_head(page)
+    page.keyboard.press("ArrowUp") if place[0] > 1 else page.keyboard.press("ArrowDown")
+    page.locator(LECTERN).get_by_role("button", name="Back" if place[1] > 1 else "Next").click()
+    now = (place[0] + (-1 if place[0] > 1 else 1), place[1] + (-1 if place[1] > 1 else 1))
     expect(page.locator(f"{LECTERN} h2")).to_contain_text(f"Layer {now[0]} · Head {now[1]}")
     page.wait_for_function("(fields) => location.hash.includes(fields)", arg=f"layer={now[0]}&head={now[1]}")
     on, off = page.locator(f"{LECTERN} [aria-disabled=false]"), page.locator(f"{LECTERN} [aria-disabled=true]")
     expect(on).to_have_count(2)
-    while off.count() == 0:  # to the last head of the last layer and against the end
+    while off.count() == 0:  # until the last head of the last layer
         page.keyboard.press("PageDown")
         page.wait_for_timeout(400)
     expect(off).to_have_accessible_name("Next")
@@ -80,7 +82,7 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
     expect(page.locator(".atlas-title .present")).to_be_focused()
     assert page.locator("[inert]").count() == 0 and "present" not in link(page)
     assert not page.evaluate("document.fullscreenElement")
-    if width > 600:  # another tab's own steps
+    if width > 600:  # in another tab the same keys move between steps
         page.locator("#tab-stepper-button").click()
         expect(page.locator(".atlas-stepper .counter")).to_contain_text("Step 1")
         page.keyboard.press("f")
@@ -90,14 +92,14 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
 
 
 def link_of_head(page: Page) -> tuple[int, int]:
-    """The layer and the head that the address of a presentation names."""
+    """Return the layer and the head in the address of a presentation."""
     page.wait_for_function("location.hash.includes('present=1')")
     fields = link(page)
     return int(fields["layer"]), int(fields["head"])
 
 
 @pytest.mark.long
-def test_a_title_sets_tokens_apart(app_url, open_page) -> None:
+def test_the_title_of_a_presentation_quotes_tokens(app_url, open_page) -> None:
     page = open_page(f"{app_url}#tab=why")
     named = page.locator(".atlas-question .headline em")
     expect(named.first).to_be_visible()
@@ -149,7 +151,7 @@ def test_a_link_presents_a_tour(tiny_url, open_page) -> None:
     assert "present" not in link(page) and link(page)["stop"] == "4"
 
 
-def test_where_nothing_is_drawn_yet_a_presentation_says_so(tiny_url, open_page) -> None:
+def test_a_presentation_without_a_picture_says_so(tiny_url, open_page) -> None:
     page = open_page(f"{tiny_url}#text=Guten+Tag.&direction=de-en&tab=train", width=390)
     tab = page.locator("#tab-train-button")
     expect(tab).to_have_attribute("aria-selected", "true")

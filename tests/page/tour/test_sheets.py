@@ -1,4 +1,4 @@
-"""Worksheets in a real browser: of a tour, of one's own sentences, as a link, as a file, and on paper."""
+"""Worksheets in a real browser: from a tour or from typed sentences, shared by link or file, and printed."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ OWN = {
     ],
 }
 # The pictures and lines that reach beyond the sheet of paper: printing would cut them.
-CUT = """() => [...document.querySelectorAll('.paper *')].filter((one) => {
-  const box = one.getBoundingClientRect(), sheet = document.querySelector('.paper').getBoundingClientRect();
-  return box.width && (box.right > sheet.right + 1 || box.left < sheet.left - 1); }).map((one) => one.outerHTML)"""
+CUT = """() => [...document.querySelectorAll('.paper *')].filter((node) => {
+  const box = node.getBoundingClientRect(), sheet = document.querySelector('.paper').getBoundingClientRect();
+  return box.width && (box.right > sheet.right + 1 || box.left < sheet.left - 1); }).map((node) => node.outerHTML)"""
 
 
-def opened(page: Page) -> None:
+def wait_until_ready(page: Page) -> None:
     expect(page.locator(SHEET)).to_have_attribute("aria-busy", "false", timeout=60_000)
 
 
-def own(page: Page, url: str, sheet: object, name: str = "sheet.json") -> None:
-    """Open a file of a worksheet."""
+def open_file(page: Page, url: str, sheet: object, name: str = "sheet.json") -> None:
+    """Open the editor of worksheets, and upload a file."""
     page.goto(f"{url}#sheet=")
-    opened(page)
+    wait_until_ready(page)
     upload(page, sheet, name)
 
 
@@ -51,13 +51,13 @@ def upload(page: Page, sheet: object, name: str = "sheet.json") -> None:
 
 
 def pages_of(pdf: bytes) -> tuple[int, set[tuple[int, int]]]:
-    """How many pages a PDF has, and their sizes in points."""
+    """Return the number of pages of a PDF, and their sizes in points."""
     sizes = {(round(float(w)), round(float(h))) for w, h in re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)}
     return len(re.findall(rb"/Type /Page\b(?!s)", pdf)), sizes
 
 
 @pytest.mark.long
-def test_a_lesson_of_45_minutes_is_walked_through_and_printed(app_url, open_page, shipped_translators, tmp_path):
+def test_the_lesson_is_completed_and_its_worksheet_printed(app_url, open_page, shipped_translators, tmp_path):
     page = open_page(app_url)
     page.locator(".atlas-title .teach summary").click()
     page.get_by_role("button", name="A lesson of 45 minutes").click()
@@ -66,7 +66,7 @@ def test_a_lesson_of_45_minutes_is_walked_through_and_printed(app_url, open_page
     page.evaluate("location.hash = 'tour=lesson&stop=1'")
     page.get_by_role("button", name="Worksheet", exact=True).click()
     page.locator("#atlas-sheet-key").check()
-    opened(page)
+    wait_until_ready(page)
     asks = EVERY["lesson"].asks
     expect(page.locator(f"{PAPER} .prompt")).to_have_count(asks)
     expect(page.locator(f"{PAPER} .answer")).to_have_count(asks)
@@ -78,7 +78,7 @@ def test_a_lesson_of_45_minutes_is_walked_through_and_printed(app_url, open_page
     assert not re.search(r"(src|href)=\"(?!http://127)", saved.read_text(encoding="utf-8"))
     inside = page.pdf(prefer_css_page_size=True)
     page.goto("about:blank")
-    page.set_content(saved.read_text(encoding="utf-8"))  # it needs no other file
+    page.set_content(saved.read_text(encoding="utf-8"))  # without any other file
     printed = page.pdf(prefer_css_page_size=True)
     for pdf in (inside, printed):
         count, sizes = pages_of(pdf)
@@ -88,11 +88,11 @@ def test_a_lesson_of_45_minutes_is_walked_through_and_printed(app_url, open_page
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_own_sentences_make_a_worksheet_and_a_link_keeps_it(app_url, open_page, width, dark):
+def test_a_worksheet_of_typed_sentences_is_restored_by_its_link(app_url, open_page, width, dark):
     page = open_page(app_url, width=width, height=844, dark=dark, permissions=["clipboard-read", "clipboard-write"])
     page.locator(".atlas-title .teach summary").press("Enter")
     page.locator(".atlas-title .teach").get_by_role("button", name="Worksheets").press("Enter")
-    opened(page)
+    wait_until_ready(page)
     expect(page.locator(f"{SHEET} h2").first).to_be_focused()
     page.get_by_label("Title").fill("Meine Sätze & <i>")
     first = page.get_by_label("Sentence", exact=True).and_(page.locator(f"{SHEET} textarea")).first
@@ -104,7 +104,7 @@ def test_own_sentences_make_a_worksheet_and_a_link_keeps_it(app_url, open_page, 
     page.locator(f"{SHEET} .rows select").last.select_option("costs_most")
     expect(page.locator(f"{PAPER} .prompt")).to_have_count(2)
     page.locator("#atlas-sheet-key").check()
-    opened(page)
+    wait_until_ready(page)
     expect(page.locator(f"{PAPER} .answer b").first).to_have_text("1. Mann")
     expect(page.locator(f"{PAPER} h1")).to_have_text("Meine Sätze & <i>")
     assert page.evaluate("document.documentElement.scrollWidth") <= width and not page.evaluate(CUT)
@@ -117,15 +117,15 @@ def test_own_sentences_make_a_worksheet_and_a_link_keeps_it(app_url, open_page, 
     expect(page.locator(SHEET)).to_be_hidden()
     expect(page.locator(".atlas-title .teach summary")).to_be_visible()
     page.evaluate("(link) => (location.hash = new URL(link).hash)", link)
-    opened(page)
+    wait_until_ready(page)
     expect(page.locator(f"{PAPER} .questions")).to_have_text(re.compile(r".+", re.DOTALL))
     assert page.locator(f"{PAPER} .questions").inner_text() == before
 
 
 @pytest.mark.long
-def test_a_file_keeps_what_a_link_cannot(app_url, open_page, tmp_path):
+def test_a_worksheet_too_long_for_a_link_is_saved_as_a_file(app_url, open_page, tmp_path):
     page = open_page(app_url)
-    own(page, app_url, OWN)
+    open_file(page, app_url, OWN)
     expect(page.locator(f"{PAPER} .prompt")).to_have_count(2)
     expect(page.locator(f"{PAPER} .missing")).to_contain_text("“zebra” is not a word of it")
     expect(page.locator(f"{PAPER} h1")).to_have_text("Unsere Sätze <b>")
@@ -133,10 +133,12 @@ def test_a_file_keeps_what_a_link_cannot(app_url, open_page, tmp_path):
         page.get_by_role("button", name="Save as a file").click()
     saved = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
     assert saved["items"] == OWN["items"] and saved["title"] == OWN["title"]
-    own(page, app_url, OWN | {"items": [OWN["items"][2]] * 31})
+    open_file(page, app_url, OWN | {"items": [OWN["items"][2]] * 31})
     page.locator(SHEET).get_by_role("button", name="Copy link").click()
     expect(page.locator(f"{SHEET} .status")).to_contain_text("save it as a file")
-    own(page, app_url, OWN | {"items": [OWN["items"][2] | {"text": "ß" * 900}] * 30})  # 30 questions, and yet too long
+    open_file(
+        page, app_url, OWN | {"items": [OWN["items"][2] | {"text": "ß" * 900}] * 30}
+    )  # few enough questions, but too long
     page.locator(SHEET).get_by_role("button", name="Copy link").click()
     expect(page.locator(f"{SHEET} .status")).to_contain_text("save it as a file")
 
@@ -157,7 +159,7 @@ HOSTILE = {
 
 
 @pytest.mark.long
-def test_hostile_files_and_links_are_refused_in_words(app_url, open_page):
+def test_hostile_files_and_links_are_refused_with_a_message(app_url, open_page):
     page = open_page(f"{app_url}#sheet=%00")
     refused, status = re.compile("not a worksheet|longer than"), page.locator(f"{SHEET} .status")
 
@@ -168,9 +170,9 @@ def test_hostile_files_and_links_are_refused_in_words(app_url, open_page):
 
     expect(status).to_contain_text(refused)
     for field in ("e30", "x" * 70_000, "__proto__"):
-        reopened("")  # a sheet of one's own, about the sentence of the page
+        reopened("")  # a new worksheet about the page's sentence
         expect(page.locator(PAPER)).to_have_count(1)
-        opened(page)
+        wait_until_ready(page)
         expect(status).not_to_contain_text(refused)
         reopened(field)
         expect(status).to_contain_text(refused)
@@ -178,7 +180,7 @@ def test_hostile_files_and_links_are_refused_in_words(app_url, open_page):
     for name, (sheet, words) in HOSTILE.items():
         reopened("")
         expect(page.locator(PAPER)).to_have_count(1)
-        opened(page)
+        wait_until_ready(page)
         upload(page, sheet)
         expect(status, name).to_contain_text(words)
         expect(page.locator(PAPER), name).to_have_count(0)

@@ -1,4 +1,4 @@
-"""A tour through the real page, in a real browser."""
+"""Tours in a real browser: every stop with its view and its claim, questions, keys and links."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from tests.page.browser import no_violations, open_tab, screenshot
 pytestmark = pytest.mark.browser
 
 EVERY = tours()
-# How what a stop points at lies to the sheet: whether its beginning is to be seen, and nothing of what fits is covered.
-# While it is drawn anew there is none.
-LIES = """() => {
+# Whether the beginning of the part that a stop points at is in sight, and the tour's sheet covers none of it if it fits
+# above. While the part is redrawn there is none.
+IS_UNCOVERED = """() => {
   const pointed = document.querySelector('.atlas-pointed');
   if (!pointed) return false;
   const { top, bottom, height } = pointed.getBoundingClientRect();
   const free = innerHeight - document.querySelector('.atlas-tour').offsetHeight;
   return top >= -1 && top < free - 60 && (bottom <= free + 1 || height > free - 24); }"""
 
-# Whether the translation and the open tab can be read and used.
+# Whether the translation and the open tab are disabled.
 INERT = """[...new Set([...document.querySelectorAll('.atlas-translation, #tabs > [role=tabpanel]')]
-  .map((one) => one.inert))]"""
-ASKED = "(name) => performance.getEntriesByType('resource').some((one) => one.name.endsWith(name))"
+  .map((part) => part.inert))]"""
+REQUESTED = "(name) => performance.getEntriesByType('resource').some((entry) => entry.name.endsWith(name))"
 
 
-# The part of a picture's cells that lies in the window, beside the sheet.
+# The share of a picture's cells that is in sight beside the tour's sheet.
 IN_SIGHT = """() => {
   const { left, right, top, bottom } = document.querySelector('.detail .cells').getBoundingClientRect();
   const sheet = document.querySelector('.atlas-tour').getBoundingClientRect();
   return (Math.min(right, sheet.left) - left) / (right - left) * (Math.min(bottom, innerHeight) - top) / (bottom - top);
 }"""
-# Whether nothing that holds an element cuts off what is drawn around it.
+# Whether no ancestor clips the outline of an element.
 UNCUT = """(element) => {
-  for (let one = element.parentElement; one && !one.matches('.gradio-container'); one = one.parentElement)
-    if (getComputedStyle(one).overflow !== 'visible') return false;
+  for (let node = element.parentElement; node && !node.matches('.gradio-container'); node = node.parentElement)
+    if (getComputedStyle(node).overflow !== 'visible') return false;
   return true; }"""
 
 
 def at_stop(page: Page, number: int, stops: int) -> None:
-    """Wait until the page is at this stop, and what it points at lies open."""
+    """Wait until the page is at this stop, and the part that it points at is uncovered."""
     expect(page.locator(".atlas-tour .count")).to_have_text(f"{number} of {stops}")
     expect(page.locator(".atlas-tour")).to_have_attribute("aria-busy", "false")
     expect(page.locator(".atlas-pointed")).to_have_count(1)
     expect(page.locator(".atlas-pointed")).to_be_visible()
-    page.wait_for_function(LIES)
+    page.wait_for_function(IS_UNCOVERED)
 
 
-def shown(words: str) -> str:
-    """As the English page writes it: thousands are apart by a narrow space."""
+def english_text(words: str) -> str:
+    """Return a text of the server as the English page writes it."""
     values = (
-        {name: shown(value) if isinstance(value, str) else f"{value:,}" for name, value in words.values.items()}
+        {name: english_text(value) if isinstance(value, str) else f"{value:,}" for name, value in words.values.items()}
         if isinstance(words, Words)
         else {}
     )
@@ -61,43 +61,47 @@ def shown(words: str) -> str:
 
 
 def answer(page: Page, ask: dict, *, right: bool) -> None:
-    """Answer what a stop asks, rightly or not, and be told so."""
+    """Answer a stop's question rightly or wrongly, and check that the page says so."""
     choices = page.locator(".atlas-tour .choices button:not(.give-up)")
-    expect(choices).to_have_text([shown(choice) for choice in ask["choices"]])
+    expect(choices).to_have_text([english_text(choice) for choice in ask["choices"]])
     number = next(i for i in range(len(ask["choices"])) if (i in ask["right"]) is right)
     choices.nth(number).click()
-    expect(page.locator(".atlas-tour .told")).to_have_text(f"{'Right.' if right else 'Not so.'} {shown(ask['answer'])}")
+    expect(page.locator(".atlas-tour .told")).to_have_text(
+        f"{'Right.' if right else 'Not so.'} {english_text(ask['answer'])}"
+    )
     expect(page.locator(".atlas-tour .choices .right")).to_have_count(len(ask["right"]))
     expect(page.locator(".atlas-tour .choices .wrong")).to_have_count(0 if right else 1)
 
 
 def walk(page: Page, translators, name: str) -> None:
-    """Every stop of a tour by its button; the page shows what is measured, and the view that is its own."""
+    """Go through a tour by its buttons, and check the claim and the view of each stop."""
     tour = EVERY[name]
     for number, stop in enumerate(tour.stops, 1):
-        found = guide.stop_payload(translators, EVERY, {"tour": name, "stop": number, "direction": tour.directions[0]})
-        if stop.ask:  # and nothing is given away before it is answered
+        payload = guide.stop_payload(
+            translators, EVERY, {"tour": name, "stop": number, "direction": tour.directions[0]}
+        )
+        if stop.ask:  # the answer must not be visible before the question is answered
             expect(page.locator(".atlas-tour .count")).to_have_text(f"{number} of {len(tour.stops)}")
             expect(page.locator(".atlas-tour .claim, .atlas-pointed")).to_have_count(1)
             expect(page.locator(".atlas-tour .claim")).to_be_hidden()
             assert "query=" not in page.evaluate("location.hash")
-            assert page.evaluate(INERT) == [True], "nor seen in the picture before it"
-            answer(page, found["ask"], right=bool(number % 2))
+            assert page.evaluate(INERT) == [True]
+            answer(page, payload["ask"], right=bool(number % 2))
         at_stop(page, number, len(tour.stops))
         assert page.evaluate(INERT) == [False]
         expect(page.locator("#translation-text")).to_have_text(
-            translators[tour.directions[0]].translate(found["open"]["text"]).translation
+            translators[tour.directions[0]].translate(payload["open"]["text"]).translation
         )
-        expect(page.locator(".atlas-tour h2")).to_have_text(shown(found["title"]))
-        said = page.locator(".atlas-tour .claim:visible")
-        if found["claim"]:
-            expect(said).to_contain_text(shown(found["claim"]["text"]))
-            assert found["claim"]["holds"] == ("holds" in said.get_attribute("class"))
+        expect(page.locator(".atlas-tour h2")).to_have_text(english_text(payload["title"]))
+        claim = page.locator(".atlas-tour .claim:visible")
+        if payload["claim"]:
+            expect(claim).to_contain_text(english_text(payload["claim"]["text"]))
+            assert payload["claim"]["holds"] == ("holds" in claim.get_attribute("class"))
         expect(page.locator(f"#tab-{stop.open['tab']}")).to_be_visible()
         if "panel" in stop.open:
             panel = page.locator(f"#panel-{stop.open['panel']}")
             expect(panel).to_be_visible()
-            # Gradio answers 422 to whoever leaves a stream that is only just being asked for.
+            # Wait, because Gradio answers 422 if a stream is left while it is being requested.
             expect(panel.locator("[aria-busy=true], .stop")).to_have_count(0)
         page.locator(".atlas-tour").get_by_role(
             "button", name="Next" if number < len(tour.stops) else "Finish", exact=True
@@ -106,10 +110,10 @@ def walk(page: Page, translators, name: str) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_the_first_tour_from_the_button_beside_the_examples(app_url, open_page, shipped_translators, whole):
+def test_the_first_tour_starts_from_its_button(app_url, open_page, shipped_translators, whole):
     page = open_page(app_url)
     page.wait_for_selector("#translation-text")
-    assert not page.evaluate(ASKED, "/tour/tour.js"), "the page pays for tours before one is started"
+    assert not page.evaluate(REQUESTED, "/tour/tour.js"), "the page pays for tours before one is started"
     button = page.locator(".atlas-title .tour")
     button.click()
     at_stop(page, 1, 8)
@@ -123,12 +127,12 @@ def test_the_first_tour_from_the_button_beside_the_examples(app_url, open_page, 
     expect(button).to_be_focused()
 
 
-def test_what_is_pointed_at_is_followed_until_the_visitor_moves(app_url, open_page):
+def test_the_page_follows_the_tour_until_the_visitor_scrolls(app_url, open_page):
     page = open_page(f"{app_url}#tour=paper&stop=9&direction={EVERY['paper'].directions[0]}")
     at_stop(page, 9, 11)
     page.wait_for_function("scrollY > 0")
-    page.evaluate("scrollTo(0, 0)")  # as a picture does that shrinks the page for a moment
-    page.wait_for_function(LIES)
+    page.evaluate("scrollTo(0, 0)")  # as happens when a picture shrinks the page for a moment
+    page.wait_for_function(IS_UNCOVERED)
     page.mouse.wheel(0, -5000)
     page.wait_for_function("scrollY === 0")
     page.wait_for_timeout(300)
@@ -136,7 +140,7 @@ def test_what_is_pointed_at_is_followed_until_the_visitor_moves(app_url, open_pa
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
-def test_a_link_opens_a_stop_and_keys_go_on(app_url, open_page, width, dark):
+def test_a_link_opens_a_stop_and_keys_move_between_stops(app_url, open_page, width, dark):
     page = open_page(f"{app_url}#tour=attention&stop=3", width=width, height=844, dark=dark)
     at_stop(page, 3, 8)
     expect(page.get_by_role("button", name="Next", exact=True)).to_be_focused()
@@ -156,7 +160,7 @@ def test_a_link_opens_a_stop_and_keys_go_on(app_url, open_page, width, dark):
     assert "tour=" not in page.evaluate("location.hash") and "text=" in page.evaluate("location.hash")
 
 
-def test_whoever_has_left_a_stops_view_is_told_the_way_back(app_url, open_page):
+def test_a_button_leads_back_to_the_view_of_a_stop(app_url, open_page):
     page = open_page(f"{app_url}#tour=attention&stop=3")
     at_stop(page, 3, 8)
     back = page.get_by_role("button", name="Back to this stop's view")
@@ -169,15 +173,15 @@ def test_whoever_has_left_a_stops_view_is_told_the_way_back(app_url, open_page):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in ("attention", "lesson")])
-def test_every_other_tour(app_url, open_page, shipped_translators, name):
-    """But for the lesson, which test_sheets.py walks through."""
+def test_every_stop_of_the_other_tours(app_url, open_page, shipped_translators, name):
+    """All tours except the lesson, which test_sheets.py covers."""
     page = open_page(f"{app_url}#tour={name}&stop=1&direction={EVERY[name].directions[0]}")
     walk(page, shipped_translators, name)
 
 
 @pytest.mark.long
 def test_a_low_window_shows_the_picture_beside_the_sheet(app_url, open_page) -> None:
-    """As at 200 % zoom."""
+    """The window of a small laptop at 200 % zoom."""
     page = open_page(f"{app_url}#tour=attention&stop=2", width=640, height=400)
     expect(page.locator(".atlas-pointed .detail .cells")).to_be_visible()
     page.wait_for_function(f"({IN_SIGHT})() > 0.95")
@@ -185,12 +189,12 @@ def test_a_low_window_shows_the_picture_beside_the_sheet(app_url, open_page) -> 
 
 
 @pytest.mark.long
-def test_what_a_stop_points_at_is_framed_on_every_side(app_url, open_page) -> None:
+def test_the_frame_of_a_stop_is_not_clipped(app_url, open_page) -> None:
     page = open_page(f"{app_url}#tour=heads&stop=4")
     pointed = page.locator("#panel-why-heads.atlas-pointed")
     expect(pointed).to_be_visible()
     assert pointed.evaluate(UNCUT)
-    assert pointed.evaluate("(one) => parseFloat(getComputedStyle(one).outlineOffset)") >= 4
+    assert pointed.evaluate("(node) => parseFloat(getComputedStyle(node).outlineOffset)") >= 4
 
 
 @pytest.mark.long

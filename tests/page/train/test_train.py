@@ -1,4 +1,4 @@
-"""The Train tab in a real browser: a toy learns, stops, goes on, stands beside another, and opens in the other tabs."""
+"""The tab "Train" in a real browser: train, stop, resume and compare small models, and open one in the other tabs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 AT_LEAST = "n => Number(document.querySelector('.atlas-train').dataset.update) >= n"
 
 
-def opened(open_page, url: str, **options) -> Page:
+def open_train(open_page, url: str, **options) -> Page:
     page = open_page(url, **options)
     page.wait_for_selector("#translation-text")
     open_tab(page, "Train")
@@ -28,8 +28,8 @@ def press(page: Page, name: str) -> None:
 
 
 @pytest.mark.long
-def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(tiny_url, open_page):
-    page = opened(open_page, tiny_url)
+def test_two_setups_are_compared_and_the_first_opens_in_the_other_tabs(tiny_url, open_page):
+    page = open_train(open_page, tiny_url)
     press(page, "Word order")
     press(page, "Compare with another setup")
     page.locator("#train-a-layers").select_option("1")
@@ -44,7 +44,7 @@ def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(t
     page.locator("#train-kind").select_option("alignment")
     assert page.locator("#train .side.b canvas").count() == 1
     page.locator("#train-kind").select_option("cross")
-    assert page.locator("#train .side.b canvas").count() == 1, "its alignment stands in cross-attention's place"
+    assert page.locator("#train .side.b canvas").count() == 1, "its alignment is shown in place of cross-attention"
     expect(page.locator("#train .side.b h3")).to_have_text("Alignment")
     expect(page.locator("#train .chart .main-svg").first).to_be_visible()
     latest = page.locator("#train td").all_inner_texts()
@@ -79,7 +79,7 @@ def test_two_settings_learn_side_by_side_and_the_first_opens_in_the_other_tabs(t
 
 
 @pytest.mark.long
-def test_your_toy_can_be_chosen_and_is_explained_until_there_is_one(tiny_url, open_page):
+def test_selecting_the_toy_before_training_says_that_there_is_none(tiny_url, open_page):
     page = open_page(tiny_url)
     page.wait_for_selector("#translation-text")
     page.locator("#direction input").click()
@@ -91,8 +91,8 @@ def test_your_toy_can_be_chosen_and_is_explained_until_there_is_one(tiny_url, op
 
 
 @pytest.mark.long
-def test_a_wrong_corpus_is_said_in_words_on_a_narrow_dark_page(tiny_url, open_page):
-    page = opened(open_page, tiny_url, width=390, dark=True)
+def test_an_invalid_corpus_is_refused_on_a_narrow_dark_page(tiny_url, open_page):
+    page = open_train(open_page, tiny_url, width=390, dark=True)
     page.locator("#train-corpus").fill("nur eine Seite")
     press(page, "Train")
     expect(page.locator("#train .failed")).to_contain_text("Line 1 is not a pair")
@@ -106,17 +106,14 @@ def test_a_wrong_corpus_is_said_in_words_on_a_narrow_dark_page(tiny_url, open_pa
     screenshot(page, "train-dark-390")
 
 
-def test_the_switches_lie_beside_the_curves(tiny_url, open_page):
-    page = opened(open_page, tiny_url)
+def test_the_drawer_of_switches_does_not_cover_the_actions(tiny_url, open_page):
+    page = open_train(open_page, tiny_url)
     summary, drawer = page.locator("#train summary").first, page.locator("#train .drawer").first
     summary.click()
     expect(drawer).to_be_visible()
-    over, chart = drawer.bounding_box(), page.locator("#train .actions").bounding_box()
-    assert (
-        over["y"] == 0
-        and over["height"] == page.viewport_size["height"]
-        and chart["x"] + chart["width"] <= over["x"] + 1
-    )
+    box, actions = drawer.bounding_box(), page.locator("#train .actions").bounding_box()
+    assert (box["y"], box["height"]) == (0, page.viewport_size["height"])
+    assert actions["x"] + actions["width"] <= box["x"] + 1
     assert page.evaluate("document.documentElement.scrollHeight") < 1600
     no_violations(page, "#train")
     drawer.locator("select").first.focus()
@@ -127,13 +124,13 @@ def test_the_switches_lie_beside_the_curves(tiny_url, open_page):
 
 @pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_check_box_shows_whether_it_is_on(tiny_url, open_page, dark):
-    page = opened(open_page, tiny_url, dark=dark)
-    page.locator("#train details").first.evaluate("one => one.open = true")
+    page = open_train(open_page, tiny_url, dark=dark)
+    page.locator("#train details").first.evaluate("node => node.open = true")
     box = page.locator("#train input[type=checkbox]").first
-    seen = {}
+    colours = {}
     for on in (False, True):
         box.evaluate("(box, on) => { box.checked = on; box.blur(); }", on)
         picture = Image.open(io.BytesIO(box.screenshot())).convert("RGB")
         inside = picture.crop((4, 4, picture.width - 4, picture.height - 4))
-        seen[on] = np.asarray(inside, float).mean((0, 1))
-    assert np.abs(seen[True] - seen[False]).max() > 40, seen
+        colours[on] = np.asarray(inside, float).mean((0, 1))
+    assert np.abs(colours[True] - colours[False]).max() > 40, colours

@@ -1,4 +1,4 @@
-"""Heads switched off, sentences patched, edges cut: what a person does to the model, in a real browser."""
+"""Experiments in a real browser: switching heads off, patching from a second sentence, cutting edges and circuits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.long
-def test_heads_go_into_a_basket_and_every_tab_shows_the_translation_without_them(open_page, tiny_url) -> None:
+def test_selected_heads_are_switched_off_for_every_tab(open_page, tiny_url) -> None:
     """By the keyboard alone, on a narrow and dark page."""
     page = start(open_page, tiny_url, width=390, dark=True)
     open_panel(page, "Why", "Heads")
     panel = page.locator("#panel-why-heads")
     cells = panel.locator("button.cell")
-    expect(panel.get_by_text("measured one by one")).to_be_visible()  # all that streams in has come
+    expect(panel.get_by_text("measured one by one")).to_be_visible()  # the end of the stream
     expect(cells).to_have_count(32)
     expect(panel.locator("button.cell.estimated")).to_have_count(0)
     cells.first.focus()
@@ -51,7 +51,7 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     expect(panel.get_by_role("button", name="heads alone")).to_be_visible()
     expect(panel.get_by_text("Order 3")).to_be_visible()
     expect(panel.get_by_role("button", name="Stop")).to_have_count(0)
-    expect(panel.locator("[aria-busy=true]")).to_have_count(0)  # what is being asked for anew is paler
+    expect(panel.locator("[aria-busy=true]")).to_have_count(0)  # busy parts are pale, and would fail on contrast
     no_violations(page, "#panel-why-smallest")
     open_panel(page, "Why", "Patch")
     panel = page.locator("#panel-why-patch")
@@ -63,11 +63,11 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     expect(panel.locator("[aria-busy=true]")).to_have_count(0)
     no_violations(page, "#panel-why-patch")
     screenshot(page, "why-patch-390")
-    # Another sentence has no second one yet, and while it is made the page says so.
+    # Another sentence clears the second one, and the header is busy meanwhile.
     page.evaluate("""() => {
       const root = document.querySelector(".atlas-translation");
-      window.told = [];
-      new MutationObserver(() => told.push(root.getAttribute("aria-busy"))).observe(root, {
+      window.states = [];
+      new MutationObserver(() => states.push(root.getAttribute("aria-busy"))).observe(root, {
         attributeFilter: ["aria-busy"],
       });
     }""")
@@ -75,10 +75,10 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     page.locator("#source-text textarea").press("Enter")
     expect(typed).to_have_value("")
     expect(panel.get_by_role("grid")).to_have_count(0)
-    page.wait_for_function("window.told[0] === 'true' && window.told.at(-1) === 'false'")
+    page.wait_for_function("window.states[0] === 'true' && window.states.at(-1) === 'false'")
 
 
-def test_a_pinned_edge_is_cut_and_a_map_shows_what_each_edge_is_worth(open_page, tiny_url) -> None:
+def test_a_pinned_edge_is_cut_and_a_map_shows_the_effect_of_each_cut(open_page, tiny_url) -> None:
     page = open_page(tiny_url)
     page.wait_for_selector("#explorer .thumbnails")
     cut = page.locator("#explorer .cut")
@@ -97,14 +97,14 @@ def test_a_pinned_edge_is_cut_and_a_map_shows_what_each_edge_is_worth(open_page,
 
 
 @pytest.mark.long
-def test_a_circuit_stands_upright_on_a_phone_and_is_measured_by_the_keyboard(open_page, tiny_url) -> None:
+def test_a_circuit_is_upright_on_a_phone_and_measured_by_keyboard(open_page, tiny_url) -> None:
     page = start(open_page, tiny_url, width=390, dark=True)
     open_panel(page, "Why", "Circuit")
     panel = page.locator("#panel-why-circuit")
     panel.locator(".words button").nth(1).click()
     picture, measured = panel.get_by_role("application"), panel.locator("[data-slot=measured]")
     expect(picture).to_have_attribute("data-upright", "true")
-    expect(measured.locator(".facts")).to_be_visible()  # the largest edge, of its own accord
+    expect(measured.locator(".facts")).to_be_visible()  # the largest edge is measured first
     largest = measured.locator(".text").inner_text()
     picture.focus()
     page.keyboard.press("ArrowRight")
@@ -151,7 +151,7 @@ def test_a_circuit_is_pointed_at_and_asks_where_the_translations_part(open_page,
     page.mouse.move(x, y)
     expect(measured.locator(".text")).not_to_have_text(largest)
     ask = panel.get_by_role("button", name="Ask about these")
-    if ask.count():  # the two translations part elsewhere
+    if ask.count():  # the panel suggests a question about another step
         ask.click()
         expect(ask).to_have_count(0)
         expect(picture).to_be_visible()

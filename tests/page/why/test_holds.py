@@ -1,4 +1,4 @@
-"""Does it hold, in a real browser: what was measured over many sentences is drawn, and the rows stand in its order."""
+"""The panel "Does it hold?" in a real browser: faithfulness over many sentences, which also orders the table's rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(
+def test_results_over_many_sentences_are_drawn_and_order_the_rows(
     open_page, app_url, shipped_translators, width, dark
 ) -> None:
     translator = next(iter(shipped_translators.values()))
@@ -26,7 +26,7 @@ def test_the_table_of_many_sentences_is_drawn_and_decides_the_order(
     expect(panel.get_by_role("img", name="What stays of each row")).to_be_visible()
     table = panel.locator("table").last
     names = table.locator("tbody th").all_inner_texts()
-    assert names == [METHODS[one.method].title.english for one in results.by_agreement()]
+    assert names == [METHODS[row.method].title.english for row in results.by_agreement()]
     expect(panel.get_by_text(f"over {results.sentences} sentences").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     no_violations(page, "#panel-why-holds")

@@ -1,4 +1,4 @@
-"""A link restores what was set in the panels: heads that are off, a second sentence."""
+"""A link restores the settings of the panels of "Why": switched-off heads and a second sentence."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ HEADS = {"cross.0.1", "encoder_self.1.2"}
 
 
 @pytest.mark.long
-def test_a_link_brings_the_basket_and_the_second_sentence_back_and_takes_them_along(open_page, tiny_url) -> None:
-    nowhere = ("roof.1.1", "cross.99.0", "cross.0.99", "cross.x.1", "decoder_self.1", "")
+def test_a_link_restores_the_basket_and_the_second_sentence(open_page, tiny_url) -> None:
+    invalid = ("roof.1.1", "cross.99.0", "cross.0.99", "cross.x.1", "decoder_self.1", "")
     link = {
         "text": SENTENCES[0],
         "direction": "de-en",
@@ -26,7 +26,7 @@ def test_a_link_brings_the_basket_and_the_second_sentence_back_and_takes_them_al
         "panel": "why-heads",
         "step": "3",
         "alone": "1",
-        "off": ",".join((*HEADS, *nowhere)),
+        "off": ",".join((*HEADS, *invalid)),
         "second": SENTENCES[2],
     }
     page = open_page(f"{tiny_url}#{urlencode(link)}", permissions=["clipboard-read", "clipboard-write"])
@@ -49,6 +49,6 @@ def test_a_link_brings_the_basket_and_the_second_sentence_back_and_takes_them_al
     address = page.wait_for_function(
         "navigator.clipboard.readText().then((text) => text.includes('tab=why') && text)"
     ).json_value()
-    fields = {name: one for name, (one,) in parse_qs(address.split("#")[1]).items()}
+    fields = {name: value for name, (value,) in parse_qs(address.split("#")[1]).items()}
     assert set(fields["off"].split(",")) == HEADS and fields["second"] == SENTENCES[2]
     assert (fields["panel"], fields["step"], fields["alone"]) == ("why-patch", "3", "1")
