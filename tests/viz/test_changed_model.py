@@ -1,4 +1,4 @@
-"""A translation by a changed model stays one: whatever runs it again makes the same changes, or says why it cannot."""
+"""Translations with interventions: whatever runs the model again applies the same interventions, or says why not."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ CHANGES = Interventions(
 def scene(tiny_translator) -> Scene:
     trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", interventions=CHANGES)
     plain = tiny_translator.inspect(trace.source_ids, trace.target_ids)
-    apart = [np.abs(plain.maps(kind, 0).numpy() - trace.maps(kind).weights).max() for kind in trace.kinds]
-    assert min(apart) > 1e-3, "the changes would not be missed"
+    differences = [np.abs(plain.maps(kind, 0).numpy() - trace.maps(kind).weights).max() for kind in trace.kinds]
+    assert min(differences) > 1e-3, "the interventions must change every map"
     return Scene(trace, Selection(DECODER, 2, 3, 3), tiny_translator)
 
 
 @pytest.fixture(scope="module")
 def past(scene) -> Scene:
-    """The same translation as an old file holds it: what was changed is known in words alone."""
+    """Return the same translation as read from an old file, which describes its interventions only in words."""
     trace = replace(scene.trace, interventions=Interventions(in_words="a head off"))
     return Scene(trace, scene.selection, scene.translator)
 
 
-def test_the_recorded_pass_is_the_traces_own(scene):
+def test_the_recorded_pass_equals_the_trace(scene):
     for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(scene.output.maps(kind, 0), scene.trace.maps(kind).weights, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-def test_what_is_computed_again_is_what_the_changed_model_computed(scene, kind):
+def test_recomputed_heads_equal_those_of_the_changed_model(scene, kind):
     layers, heads, queries, _ = scene.trace.maps(kind).weights.shape
     for layer in range(layers):
         for query in range(queries):
@@ -69,13 +69,13 @@ def test_what_is_computed_again_is_what_the_changed_model_computed(scene, kind):
         assert all(score_matrix(scene.output, kind, layer, head).error < 1e-5 for head in range(heads))
 
 
-def test_positions_are_those_that_entered(scene):
+def test_recomputed_positions_are_the_changed_ones(scene):
     for side, ids in (("source", scene.trace.source_ids), ("target", scene.trace.decoder_ids)):
         rows = stations.embedding_rows(scene.translator, ids, scene.output, side=side, interventions=CHANGES)
         assert rows.error < 1e-5
 
 
-def test_a_padded_pass_is_of_the_changed_model_too(scene):
+def test_a_padded_pass_runs_the_changed_model(scene):
     masks = padding.make_batch_masks(scene.translator, scene.trace)
     for kind in TRANSFORMER_KINDS:
         weights = scene.trace.maps(kind).weights
@@ -83,7 +83,7 @@ def test_a_padded_pass_is_of_the_changed_model_too(scene):
         np.testing.assert_allclose(padded[..., : weights.shape[-1]], weights, atol=1e-5)
 
 
-def test_breaking_it_further_keeps_what_was_broken(scene):
+def test_breaking_a_changed_model_keeps_its_changes(scene):
     content = compare(scene.translator, scene.trace, heads_off(CROSS, 0, (0,)))
     assert content.broken.interventions == CHANGES | heads_off(CROSS, 0, (0,))
     assert max(
@@ -91,12 +91,12 @@ def test_breaking_it_further_keeps_what_was_broken(scene):
     ) < (1e-5)
 
 
-def test_a_tours_checks_are_of_the_changed_model(scene):
+def test_checks_of_tours_run_the_changed_model(scene):
     stop = StopScene(scene.trace, made_by=scene.translator)
     assert measures.check(stop, name="trace_is_the_models").value < 1e-5
 
 
-def test_the_stepper_goes_on_with_the_changed_model(scene):
+def test_the_stepper_continues_with_the_changed_model(scene):
     translator, trace = scene.translator, scene.trace
     tree = stepper.start(scene, stepper.Tree.of(trace)).tree
     assert tree.address.interventions == CHANGES and tree.branches[0].log_probabilities == tuple(trace.log_probability)
@@ -109,12 +109,12 @@ def test_the_stepper_goes_on_with_the_changed_model(scene):
     np.testing.assert_allclose(lens["chosen"][-1], np.exp(trace.log_probability), atol=1e-4)
 
 
-def test_the_plain_model_begins_another_tree(scene):
+def test_the_plain_model_starts_another_tree(scene):
     tree = stepper.Tree.of(scene.trace)
     assert tree.holds(scene.trace) and not tree.holds(replace(scene.trace, interventions=Interventions()))
 
 
-def test_what_cannot_be_run_again_is_refused_in_words_and_the_recorded_maps_stay(past):
+def test_panels_refuse_to_rerun_interventions_known_only_in_words(past):
     refused = []
     for panel in EVERY:
         if not (panel.of_any_network or TRANSFORMER.is_met(past)) or panel.unmet_needs(past):

@@ -1,4 +1,4 @@
-"""Directions of the page: one entry for a model of many languages, any two of them, and what an imported model says."""
+"""The page's menu of directions, models of many languages, and what the page says about imported models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def served(folder, tiny_translator) -> Translators:
     return Translators([Translator.load(folder, "cpu"), tiny_translator])
 
 
-def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(served) -> None:
+def test_a_model_of_many_languages_is_one_entry_and_serves_any_pair(served) -> None:
     entries = directions.entries(served)
     assert [getattr(menus, "key", menus) for menus, _ in entries] == ["nllb", "German → English", "English → French"]
     many = served.all[0]
@@ -45,27 +45,25 @@ def test_a_model_of_many_languages_is_one_entry_and_serves_any_two_of_them(serve
     menus = directions.menus(served, route)
     assert (menus["source"], menus["target"]) == ("zul_Latn", "ace_Arab") and "mask" not in menus["targets"]
     assert directions.menus(served, served.route("de-en")) is None
-    # Another entry has its own direction, whatever was chosen among the many; what nobody serves is no pair.
+    # Another entry ignores the selected pair of languages; an unknown pair falls back to the first direction.
     assert directions.route_of(served, "de-en", "zul_Latn-ace_Arab").direction == "de-en"
     assert directions.route_of(served, entries[0][1], "zul_Latn-xx").direction == many.directions[0]
 
 
-def test_a_recurrent_network_is_called_so_and_further_ones_by_their_own_names(
-    tiny_translator, recurrent_checkpoint, tmp_path
-) -> None:
+def test_entries_of_recurrent_networks_are_labelled(tiny_translator, recurrent_checkpoint, tmp_path) -> None:
     shutil.copytree(recurrent_checkpoint, tmp_path / "second")
-    own = [Translator.load(folder, "cpu") for folder in (recurrent_checkpoint, tmp_path / "second")]
+    recurrent = [Translator.load(folder, "cpu") for folder in (recurrent_checkpoint, tmp_path / "second")]
     labels = {
         value: str(getattr(labels, "key", labels))
-        for labels, value in directions.entries(Translators([tiny_translator, *own]))
+        for labels, value in directions.entries(Translators([tiny_translator, *recurrent]))
     }
     assert labels["de-en"] == "German → English" and labels["de-en (gru)"] == "German → English (recurrent)"
     assert labels["de-en (second)"].endswith("(second)")
-    alone = directions.entries(Translators(own[:1]))
+    alone = directions.entries(Translators(recurrent[:1]))
     assert [labels.key for labels, _ in alone] == ["German → English (recurrent)"]
 
 
-def test_a_link_finds_any_two_languages_again(served) -> None:
+def test_links_find_any_pair_of_languages(served) -> None:
     assert served.find("zul_Latn-ace_Arab", "nllb").checkpoint == "nllb"
     assert served.find("zul_Latn-ace_Arab", "gone").checkpoint == "nllb"
     assert served.find("de-en", "tiny").checkpoint == "tiny" and served.find("xx-yy", "nllb") is None
@@ -73,21 +71,23 @@ def test_a_link_finds_any_two_languages_again(served) -> None:
         served["zul_Latn-zul_Latn"]
 
 
-def test_it_is_kept_in_a_checkpoint_of_ours(folder, tmp_path) -> None:
+def test_the_languages_of_an_imported_model_are_saved(folder, tmp_path) -> None:
     loaded = checkpoint.load(folder)
     checkpoint.save(tmp_path / "ours", loaded.model, loaded.tokenizer, loaded.directions, languages=loaded.languages)
     reloaded = checkpoint.load(tmp_path / "ours")
     assert reloaded.languages == loaded.languages and reloaded.directions == loaded.directions
 
 
-def test_sentences_to_try_are_in_the_language_whoever_brings_them(served, tiny_translator) -> None:
-    own = [example.text for example in tiny_translator.examples["de-en"]]
-    assert directions.sentences(served, served.route("de-en")) == own
-    assert directions.sentences(served, directions.route_of(served, "eng_Latn-deu_Latn", "deu_Latn-zul_Latn")) == own
+def test_example_sentences_are_in_the_source_language(served, tiny_translator) -> None:
+    examples = [example.text for example in tiny_translator.examples["de-en"]]
+    assert directions.sentences(served, served.route("de-en")) == examples
+    assert (
+        directions.sentences(served, directions.route_of(served, "eng_Latn-deu_Latn", "deu_Latn-zul_Latn")) == examples
+    )
     assert directions.sentences(served, directions.route_of(served, "eng_Latn-deu_Latn", "zul_Latn-deu_Latn")) == []
 
 
-def test_what_a_large_model_costs_is_said_before_it_is_asked(served, monkeypatch) -> None:
+def test_the_cost_of_a_large_model_is_shown_before_translating(served, monkeypatch) -> None:
     many = served.all[0]
     assert directions.describe_route(served, served.routes[0])["offer"]["cost"] is None
     monkeypatch.setattr(directions, "LARGE", 100)
@@ -100,24 +100,24 @@ def test_what_a_large_model_costs_is_said_before_it_is_asked(served, monkeypatch
 LACKING = ["Units", "Phenomena", "By distance"]
 
 
-def test_an_imported_model_says_whose_it_is_and_which_panels_it_lacks(served, tiny_translator, tmp_path) -> None:
+def test_an_imported_model_has_its_origin_and_its_unavailable_panels(served, tiny_translator, tmp_path) -> None:
     many = served.all[0]
     trace = many.translate("Der Hund", "deu_Latn-eng_Latn")
     about = summarise(trace, many, registry.lacking(trace, many))["about"]
     assert about["origin"] == "Made by others: nllb. Licence, as its own card states it: cc-by-nc-4.0."
-    assert [one["panel"] for one in about["lacking"]] == LACKING  # no own sentences, no pairs; positions added
+    assert [entry["panel"] for entry in about["lacking"]] == LACKING  # no sentences, no pairs, no relative positions
     assert invitation(many)["about"]["origin"] == about["origin"]
     assert invitation(tiny_translator)["about"]["origin"] is None
     theirs.mbart(tmp_path / "mbart").save_pretrained(tmp_path / "mbart")
     learned = Translator.load(tmp_path / "mbart", "cpu")
     trace = learned.translate("Der Hund", "de_DE-en_XX")
     lacking = registry.lacking(trace, learned)
-    assert [one["panel"] for one in lacking] == [*LACKING[:-1], "Rotation", "By distance"]
+    assert [entry["panel"] for entry in lacking] == [*LACKING[:-1], "Rotation", "By distance"]
     assert "not pairs of a sine and a cosine" in lacking[2]["why"]
     assert "not stated" in summarise(trace, learned, lacking)["about"]["origin"]
 
 
-def test_an_opening_sentence_that_is_too_long_is_named(tiny_checkpoint, tmp_path) -> None:
+def test_an_example_that_is_too_long_is_named(tiny_checkpoint, tmp_path) -> None:
     folder, text = tmp_path / "talkative", "Hund und " * 600
     shutil.copytree(tiny_checkpoint, folder)
     checkpoint.write_json(folder / checkpoint.EXAMPLES, {"de-en": [{"text": text}]})
@@ -125,13 +125,13 @@ def test_an_opening_sentence_that_is_too_long_is_named(tiny_checkpoint, tmp_path
         shell.build(Translators.load(tmp_path, "cpu"))
 
 
-def test_a_link_that_names_no_direction_asks_the_first_model(served) -> None:
+def test_a_link_without_a_known_direction_uses_the_first_model(served) -> None:
     for data in ({}, {"text": "Der Hund", "checkpoint": "nobody's"}, {"direction": "xx-yy"}):
         assert route_of(served, data) is served.routes[0]
     assert route_of(served, {"entry": "en-fr"}).direction == "en-fr"
 
 
-def test_a_text_in_another_language_comes_with_the_direction_that_reads_it(tiny_translator, recurrent_checkpoint):
+def test_a_text_in_another_language_suggests_a_direction(tiny_translator, recurrent_checkpoint):
     served = Translators([tiny_translator, Translator.load(recurrent_checkpoint, "cpu")])
     english, german, french = "My sister paints a red boat.", "Meine Schwester malt ein Boot.", "Le chien dort ici."
     assert directions.mismatch(served, tiny_translator.translate(german, "de-en")) is None

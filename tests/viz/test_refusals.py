@@ -1,4 +1,4 @@
-"""A question that cannot be answered: in words what is asked wrongly, as a fault what is ours."""
+"""Requests that cannot be answered: invalid ones get a refusal, and bugs get an internal error and a log entry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def translators(tiny_translator) -> Translators:
     return Translators([tiny_translator])
 
 
-def test_what_is_asked_wrongly_is_refused_in_words(caplog) -> None:
+def test_an_invalid_request_gets_a_refusal(caplog) -> None:
     answer = answer_or_refusal(BatchLimits(), functools.partial(fields.read_integer, {"step": "b"}, "step"))
     assert answer["error"] == "invalid" and answer["message"] == {
         "say": "The page asked for something unknown: {what}",
@@ -34,7 +34,7 @@ def test_what_is_asked_wrongly_is_refused_in_words(caplog) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError, TypeError, IndexError, AttributeError])
-def test_a_fault_of_ours_is_told_as_one_and_logged_without_what_was_asked(caplog, error) -> None:
+def test_a_bug_gets_an_internal_error_and_a_log_entry_without_the_request(caplog, error) -> None:
     typed = "Ich bin dein Vater."
 
     def broken() -> dict:
@@ -47,7 +47,7 @@ def test_a_fault_of_ours_is_told_as_one_and_logged_without_what_was_asked(caplog
     assert "broken" in caplog.text and error.__name__ in caplog.text and typed not in caplog.text
 
 
-def test_whatever_the_page_sends_is_answered_or_refused_and_no_fault(translators, tiny_translator):
+def test_random_requests_of_the_stepper_are_answered_or_refused(translators, tiny_translator):
     trace, generator = tiny_translator.translate("Der Hund"), random.Random(3)
     tree = steps.Tree.of(trace)
     for name, action in steps.ACTIONS.items():

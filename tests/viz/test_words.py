@@ -1,4 +1,4 @@
-"""The page's words in all its languages: none missing, none left over, no visible English that goes round them."""
+"""Translations of the page's texts: complete in every language, with the same placeholders, and used for all texts."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tests.viz.panels import panels
 from tests.words import ROOT, TRANSLATIONS, page_sentences, read_catalog, texts_of, tour_sentences, update
 
 FIELD = re.compile(r"\{(\w+)\}")
-# Of these Chinese or Korean has no words of its own.
+# Texts that Chinese or Korean writes with Latin letters, too.
 SAME = {"BLEU", "AttnLRP", "Logits", "softmax", "rollout", "{n}-grams", "{table}; base {base}", "{first} and {second}"}
-WORDS = re.compile(r"[A-Za-z]{2,}(?![^{<]*[}>])")  # in a figure's text, but for Plotly's tags and fields
-JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # of join(): parts, each in words or not, one after another
+WORDS = re.compile(r"[A-Za-z]{2,}(?![^{<]*[}>])")  # words in a figure's text, outside Plotly's tags and fields
+JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # a text made by join(), whose parts may be words or not
 LANGUAGES = {language: read(path) for language, path in files().items()}
 TOURS_LANGUAGES = {path.stem: read(path) for path in TOURS.glob("*.json")}
 KEYS = {sentence if isinstance(sentence, str) else sentence[1] for sentence in page_sentences()}
 CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(t|say|sayPlural)\(\s*("(?:[^"\\]|\\.)*"(,\s*"(?:[^"\\]|\\.)*")?)?')
-LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # of languages in a script of their own
+LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # languages with another script
 
 
 def translations_of(language: str) -> Iterator[tuple[str, str]]:
@@ -43,7 +43,7 @@ def translations_of(language: str) -> Iterator[tuple[str, str]]:
         yield from ((english, text) for text in (texts.values() if isinstance(texts, dict) else [texts]))
 
 
-def test_sentences_are_extracted_wherever_they_are_said(tmp_path, monkeypatch) -> None:
+def test_translatable_texts_are_extracted_from_python_and_javascript(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tests.words.ROOT", tmp_path)
     (tmp_path / "viz").mkdir()
     (tmp_path / "model").mkdir()
@@ -122,7 +122,7 @@ def test_translations_have_the_placeholders_and_the_script_of_their_language(lan
 
 
 def every_panel(translator) -> Iterator[object]:
-    """The content of every panel of the lab with every choice, as it is sent to the page."""
+    """Yield the content of every panel with each of its settings, as it is sent to the page."""
     scene = Scene(
         translator.translate("Der kleine Hund schläft."), Selection(AttentionKind.DECODER_SELF, 2, 3, 1), translator
     )
@@ -130,35 +130,35 @@ def every_panel(translator) -> Iterator[object]:
         if panel.unmet_needs(scene):
             continue
         for values in panels.settings(panel, scene):
-            with contextlib.suppress(Refusal):  # of what was typed: said in words, as another test sees
+            with contextlib.suppress(Refusal):  # a typed text may be refused
                 yield for_page(panels.contents(panel, scene, *values))
 
 
-def strings(found: object) -> Iterator[tuple[str, bool]]:
-    """The strings that the page shows of these blocks, and whether it is to say them in its own language."""
-    if isinstance(found, str):
-        yield found, False
-    elif isinstance(found, dict) and "say" in found:
-        yield found["say"], True
-        for value in found["with"].values():
+def strings(content: object) -> Iterator[tuple[str, bool]]:
+    """Yield the strings that the page shows of these blocks, each with whether it is to be translated."""
+    if isinstance(content, str):
+        yield content, False
+    elif isinstance(content, dict) and "say" in content:
+        yield content["say"], True
+        for value in content["with"].values():
             yield from strings(value) if isinstance(value, dict) else ()
-    elif isinstance(found, dict):
-        if found.get("cell") in ("token", "strip") and isinstance(found.get("name", ""), str):
+    elif isinstance(content, dict):
+        if content.get("cell") in ("token", "strip") and isinstance(content.get("name", ""), str):
             return  # a token of the sentence
-        if found.get("type") == "cards":  # title, a sentence, a note
-            found = {
-                "items": [(title, note) for title, sentence, note in found["items"]]
-                + [sentence for _, sentence, _ in found["items"] if isinstance(sentence, dict)]
+        if content.get("type") == "cards":  # title, a sentence, a note
+            content = {
+                "items": [(title, note) for title, sentence, note in content["items"]]
+                + [sentence for _, sentence, _ in content["items"] if isinstance(sentence, dict)]
             }
-        if found.get("type") == "action":  # its data go back to the server
-            found = {"text": found["text"]}
-        if found.get("type") == "take":  # a key of the work goes back to the server
-            found = {"begin": found["begin"], "about": found["about"]}
-        if found.get("type") == "words":  # of the sentence, and a hint
-            found = {"hint": found["hint"]}
-        if found.get("type") == "marked":  # sentences, word by word
-            found = {"texts": [(text["title"], text["note"]) for text in found["texts"]]}
-        for key, value in found.items():
+        if content.get("type") == "action":  # its data are sent back to the server
+            content = {"text": content["text"]}
+        if content.get("type") == "take":  # its key is sent back to the server
+            content = {"begin": content["begin"], "about": content["about"]}
+        if content.get("type") == "words":  # of the sentence, and a hint
+            content = {"hint": content["hint"]}
+        if content.get("type") == "marked":  # sentences, word by word
+            content = {"texts": [(text["title"], text["note"]) for text in content["texts"]]}
+        for key, value in content.items():
             if key not in (
                 "type",
                 "cell",
@@ -178,20 +178,22 @@ def strings(found: object) -> Iterator[tuple[str, bool]]:
                 "data",
             ):
                 yield from strings(value)
-    elif isinstance(found, list | tuple):
-        for value in found:
+    elif isinstance(content, list | tuple):
+        for value in content:
             yield from strings(value)
 
 
-def figure_texts(found: object) -> Iterator[object]:
+def figure_texts(content: object) -> Iterator[object]:
     """Figures' own texts: titles, names of lines, what the pointer shows; of joined ones the parts."""
-    if isinstance(found, dict) and "figure" in found:
-        layout, lines = found["figure"]["layout"], found["figure"]["data"]
+    if isinstance(content, dict) and "figure" in content:
+        layout, lines = content["figure"]["layout"], content["figure"]["data"]
         for text in [layout[axis]["title"].get("text", "") for axis in ("xaxis", "yaxis")] + [
             line.get(key) or "" for line in lines for key in ("name", "hovertemplate")
         ]:
             yield from text["with"].values() if isinstance(text, dict) and JOINED.fullmatch(text["say"]) else [text]
-    for value in found.values() if isinstance(found, dict) else found if isinstance(found, list | tuple) else ():
+    for value in (
+        content.values() if isinstance(content, dict) else content if isinstance(content, list | tuple) else ()
+    ):
         yield from figure_texts(value)
 
 
@@ -239,7 +241,7 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
             mistake()
         sent = for_page(error_message(caught.value))
         assert sent["say"] in KEYS and str(caught.value) == say(sent["say"], **sent["with"])
-        copy = pickle.loads(pickle.dumps(caught.value))  # as it crosses processes on a ZeroGPU Space
+        copy = pickle.loads(pickle.dumps(caught.value))  # ZeroGPU sends it between processes
         assert (type(copy), str(copy), for_page(error_message(copy))) == (
             type(caught.value),
             str(caught.value),
@@ -248,7 +250,7 @@ def test_a_mistake_arrives_with_its_words(tiny_translator) -> None:
 
 
 def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
-    """Gradio would send its translation in its place."""
+    """Gradio would send the translation of the label in its place."""
     seen, config = 0, shell.build(Translators([tiny_translator])).demo.config
     labels = translations(shell.LABELS).translations["en"]
     assert {"Translate", "Attention", "Your toy"} <= labels.keys() <= KEYS
@@ -262,13 +264,13 @@ def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
 
 
 @pytest.mark.parametrize("language", files())
-def test_numbers_are_written_in_one_way(language) -> None:
-    """Points for decimals, as in tables and formulas; per cent without a space, as in what is measured."""
+def test_numbers_are_formatted_the_same_in_all_languages(language) -> None:
+    """Decimals have a point, and percentages no space, as in the page's tables and formulas."""
     for english, text in translations_of(language):
         assert not re.search(r"\d,\d|[\d}]\s%", text), f"{english!r}: {text!r}"
 
 
-def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
+def test_texts_are_english_in_python_and_are_sent_with_their_values() -> None:
     words = say("{name}: {share} of its mass", name=say("diagonal"), share="40%")
     assert words == "diagonal: 40% of its mass"
     sent = for_page([words, say("count"), "plain", {"rows": [1, 2]}])
@@ -287,8 +289,8 @@ def test_words_stay_english_for_python_and_travel_with_their_values() -> None:
     assert for_page(row)["with"]["part0"] == {"say": "diagonal", "with": {}}
 
 
-def test_no_script_shows_english_of_its_own() -> None:
-    """A string of viz/web/*.js with a capitalised word or a phrase is an argument of t(), or is none to be read."""
+def test_scripts_have_no_untranslated_text() -> None:
+    """Every string in viz/web with a capitalised word or a phrase must be an argument of t() or say()."""
     silent = {"use strict", "noopener noreferrer", "px px", "http://www.w3.org/1998/Math/MathML"} | {
         "Escape",
         "Home",
@@ -309,9 +311,9 @@ def test_no_script_shows_english_of_its_own() -> None:
         text = re.sub(r"(?s)/\*.*?\*/", "", path.read_text(encoding="utf-8"))
         text = re.sub(r"(?m)(^|(?<=[;{}(]) )\s*//.*", "", text)
         text = assets.IMPORT.sub("", re.sub(r'class: ("[^"]*"|`[^`]*`)', "", text))
-        text = re.sub(r"new \w*Error\((?:\"[^\"]*\"|[^()]*)\)", "", text)  # shown in the console at most
-        for found in literal.finditer(CALL.sub("(", text)):
-            words = re.sub(r"\$\{(?:[^{}]|\{[^{}]*\})*\}", "", found[1] if found[2] is None else found[2])
+        text = re.sub(r"new \w*Error\((?:\"[^\"]*\"|[^()]*)\)", "", text)  # errors appear only in the console
+        for match in literal.finditer(CALL.sub("(", text)):
+            words = re.sub(r"\$\{(?:[^{}]|\{[^{}]*\})*\}", "", match[1] if match[2] is None else match[2])
             seen += 1
             if words in silent or set(words.split()) <= classes or words.startswith(("<", "Arrow", "background:")):
                 continue
@@ -319,6 +321,6 @@ def test_no_script_shows_english_of_its_own() -> None:
     assert seen > 500
 
 
-def test_no_visitor_is_shown_a_shell_command():
+def test_no_text_of_the_page_contains_a_shell_command():
     for path in sorted((ROOT / "viz/web/words").rglob("*.json")):
         assert not [english for english in json.loads(path.read_text(encoding="utf-8")) if "python -m" in english], path

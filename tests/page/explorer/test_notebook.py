@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 from attention_atlas import viz
 from attention_atlas.viz.export import notebook
 from tests.page.browser import no_violations
-from tests.viz.export.test_notebook import carried
+from tests.viz.export.test_notebook import has_scripts
 
 pytestmark = pytest.mark.browser
 
@@ -40,7 +40,7 @@ def test_a_saved_notebook_opens_without_a_server_and_shares_one_copy_of_the_scri
             viz.compare(*traces),
         )
     )
-    assert carried(first) and not carried(other) and not carried(both) and len(other) < len(first) / 10
+    assert has_scripts(first) and not has_scripts(other) and not has_scripts(both) and len(other) < len(first) / 10
     path = tmp_path / "saved.html"  # a front end may draw later cells first
     path.write_text(
         '<!doctype html><meta charset="utf-8"><body style="background: #111">'

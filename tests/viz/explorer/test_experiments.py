@@ -29,7 +29,7 @@ def metric_without(scene: Scene, changes: Interventions) -> float:
     return float(row[scene.question.token_id] - row[scene.question.contrast_id])
 
 
-def test_heads_switched_off_together_are_one_run_without_them_all(scene):
+def test_the_joint_effect_of_heads_is_one_run_without_all_of_them(scene):
     selected = [["cross", 0, 1], ["decoder_self", 2, 3], ["encoder_self", 1, 0]]
     content = heads.joint(scene, {"heads": selected}, "zero", "all")
     off = frozenset((AttentionKind(kind), layer, head) for kind, layer, head in selected)
@@ -45,14 +45,12 @@ def test_heads_switched_off_together_are_one_run_without_them_all(scene):
     assert heads.joint(scene, {"heads": []}, "zero", "all") == []
     changed = heads.translate_without(scene, {"heads": selected})
     assert changed.interventions.heads_off == off
-    assert (
-        heads.translate_without(Scene(changed, Selection(), scene.translator), {"heads": []}).interventions
-        == Interventions()
-    )
+    restored = heads.translate_without(Scene(changed, Selection(), scene.translator), {"heads": []})
+    assert restored.interventions == Interventions()
 
 
 @pytest.mark.parametrize("data", [{}, {"heads": [["roof", 0, 0]]}, {"heads": [["cross", 9, 0]]}, {"heads": [[1]]}])
-def test_heads_that_are_not_there_are_refused(scene, data):
+def test_unknown_heads_are_refused(scene, data):
     with pytest.raises(ValueError):
         heads.read_heads(scene, data)
 
@@ -70,7 +68,7 @@ def test_every_head_is_estimated_first_and_then_measured(scene):
 
 
 @pytest.mark.parametrize("how", list(CutMode))
-def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
+def test_cutting_a_pinned_cell_equals_a_run_with_that_intervention(scene, how):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": how.value}
     effect = cut.describe_effect(scene, data, cut.translate_without(scene, data))
     edges = frozenset({Edge(CROSS, 3, 2, 1, 2)})
@@ -92,7 +90,7 @@ def test_a_pinned_cell_is_cut_from_the_very_model(scene, how):
         {"kind": "decoder_self", "queries": [1], "keys": [3]},
     ],
 )
-def test_edges_that_are_none_are_refused(change):
+def test_invalid_edges_are_refused(change):
     data = {"kind": "cross", "heads": [[1, 2]], "queries": [3], "keys": [2], "how": "zero", **change}
     with pytest.raises(ValueError):
         cut.read_edges(data)
@@ -106,7 +104,7 @@ def test_a_map_of_cuts_is_blank_after_the_pinned_row(scene):
 
 
 def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
-    monkeypatch.setattr(neighbours, "_load_lexicon", lambda code: {})  # so few words have none of their own form
+    monkeypatch.setattr(neighbours, "_load_lexicon", lambda code: {})  # without a lexicon any word may replace another
     words, *rest = patch.patch(scene, "", "decoder stream", "denoise")
     assert rest == [] and words["words"][0]["text"] == "Der"
     other = patch.replace_word(scene, {"position": words["words"][1]["position"]}, "", "", "")
@@ -114,7 +112,7 @@ def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
     assert other != next_one != scene.trace.source_text
     assert other.startswith("Der ") and other.endswith(" Hund schläft.")
     content = patch.patch(scene, "Der Hund", "encoder heads", "denoise")
-    assert [block["type"] for block in content] == ["words", "text"]  # unequal lengths, said in words
+    assert [block["type"] for block in content] == ["words", "text"]  # unequal lengths
     content = patch.patch(scene, "Der Hund", "decoder stream", "noise")
     grid = next(block for block in content if block["type"] == "grid")
     assert len(grid["rows"]) == 3 and len(grid["columns"]) == 4
@@ -122,8 +120,8 @@ def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
     assert [cell["text"] for cell in last[:-1]] == ["0"] * 3  # no later layer reads them
 
 
-def test_too_many_edges_are_refused_before_one_is_made(monkeypatch):
-    monkeypatch.setattr(cut, "Edge", None)  # who made one would fail otherwise
+def test_too_many_edges_are_refused_before_any_is_created(monkeypatch):
+    monkeypatch.setattr(cut, "Edge", None)  # creating an edge would fail
     many = {"kind": "cross", "how": "zero", "heads": [[0, 0]], "queries": [*range(65)], "keys": [*range(64)]}
     with pytest.raises(ValueError, match=r"1 to 4096 edges can be cut at once, found 4160"):
         cut.read_edges(many)

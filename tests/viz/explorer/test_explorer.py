@@ -47,28 +47,28 @@ def ask(translator: Translator, trace, name: str, **data) -> dict | File:
         return {"error": for_page(error_message(error))}
 
 
-def test_the_whole_trace_is_exported_whatever_is_shown(tiny_translator, trace, monkeypatch):
-    """An overlay that would be refused, and take its time before that, is neither computed nor named."""
+def test_exporting_the_trace_computes_no_map(tiny_translator, trace, monkeypatch):
+    """An overlay on the screen is not computed, which might take long or be refused."""
     monkeypatch.setattr(overlays, "overlay_map", lambda *_: pytest.fail("no map is needed"))
     file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")
     assert file.name == f"attention-{trace.identity.key}.json" and file.media_type == "application/json"
     assert np.array_equal(storage.from_json(file.content.decode()).cross.weights, trace.cross.weights)
 
 
-def test_one_map_is_exported_as_it_is_shown(tiny_translator, trace):
+def test_a_map_is_exported_as_it_is_shown(tiny_translator, trace):
     file = ask(tiny_translator, trace, "export", format="csv", overlay="layer_difference")
     assert file.name == "layer_difference-cross-layer2-head3.csv"
     refused = ask(tiny_translator, trace, "export", format="csv", overlay="effect_if_cut")
     assert refused["error"]["say"].startswith("This map has {n} edges")
 
 
-def test_a_programs_whole_trace_needs_no_map_of_one_head(trace, monkeypatch):
+def test_the_api_returns_a_trace_without_computing_a_map(trace, monkeypatch):
     monkeypatch.setattr(api, "score_map", lambda *_: pytest.fail("no map is needed"))
     assert api._all_maps(trace, "json")["trace"]["translation"] == trace.translation
 
 
-def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone(recurrent_checkpoint):
-    offered = {one["id"]: one["kinds"] for one in overlays.options(model=True)["overlays"]}
+def test_overlays_that_need_a_transformer_are_not_offered_for_alignment(recurrent_checkpoint):
+    offered = {overlay["id"]: overlay["kinds"] for overlay in overlays.options(model=True)["overlays"]}
     assert "alignment" in offered["layer_difference"] and "alignment" not in offered["effect_if_cut"]
     recurrent = Translator.load(recurrent_checkpoint, "cpu")
     trace = recurrent.translate("Der Hund")
@@ -88,12 +88,12 @@ def test_what_only_a_transformer_can_be_asked_is_offered_for_its_attention_alone
         {"wanted": [["cross", 1.5]]},
     ],
 )
-def test_layers_that_are_none_are_refused_in_words(tiny_translator, trace, data):
-    handler = ask(tiny_translator, trace, "layers", **data)
-    assert "fault of the program" not in json.dumps(handler["error"])
+def test_invalid_layers_are_refused(tiny_translator, trace, data):
+    answer = ask(tiny_translator, trace, "layers", **data)
+    assert "fault of the program" not in json.dumps(answer["error"])
 
 
-def test_heads_of_an_attention_that_a_model_lacks_are_refused(tiny_translator):
+def test_heads_of_a_kind_that_the_model_lacks_are_refused(tiny_translator):
     scene = Scene(tiny_translator.translate("Der Hund"), Selection(), tiny_translator)
     with pytest.raises(ValueError, match="no head 0 in layer 0 of alignment"):
         heads.read_heads(scene, {"heads": [[AttentionKind.ALIGNMENT.value, 0, 0]]})

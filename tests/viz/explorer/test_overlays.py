@@ -1,4 +1,4 @@
-"""Maps in attention's place, against numpy; and what is sent of them."""
+"""Overlays, which replace attention in the explorer's map: their values compared with numpy, and their encoding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from attention_atlas.viz.words import for_page
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-def test_the_difference_from_the_layers_mean(hand_made_trace, kind):
+def test_the_layer_difference_is_the_head_minus_the_layers_mean(hand_made_trace, kind):
     weights = hand_made_trace.maps(kind).weights.astype(np.float64)
     widest = max(np.abs(layer - layer.mean(0)).max() for layer in weights)
     for layer, head in product(range(len(weights)), range(4)):
@@ -34,8 +34,8 @@ def test_the_difference_from_the_layers_mean(hand_made_trace, kind):
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 @pytest.mark.parametrize("special", [Special.SHOW, Special.HIDE, Special.RENORMALISE])
-def test_words_and_hidden_tokens_are_those_of_attention(hand_made_trace, kind, special):
-    """The difference of two maps in words is the words' difference of them: nothing is lost on the way."""
+def test_overlays_merge_words_and_hide_tokens_as_attention_does(hand_made_trace, kind, special):
+    """Merging tokens into words and hiding tokens commutes with the difference of two maps."""
     for words, predicted in product((False, True), repeat=2):
         view = View(kind, 1, 2, words=words, special=special, predicted=predicted)
         difference = overlays.overlay_map("layer_difference", Scene(hand_made_trace), view)
@@ -48,13 +48,13 @@ def test_words_and_hidden_tokens_are_those_of_attention(hand_made_trace, kind, s
         assert not np.isnan(difference.values).any()
 
 
-def test_a_score_that_is_not_additive_keeps_what_is_furthest_from_zero():
+def test_merging_words_of_a_score_that_is_not_additive_keeps_the_extreme():
     values = np.array([[1.0, -3.0, 2.0], [-0.5, 0.25, -4.0], [np.nan] * 3])
     merged = reduce.merge_words(values, ((0, 1), (2,)), ((0, 1), (2,)), additive=False)
     assert np.array_equal(merged, [[-3.0, -4.0], [np.nan, np.nan]], equal_nan=True)
 
 
-def test_what_is_sent_says_everything(hand_made_trace):
+def test_the_encoding_of_an_overlay_has_all_fields(hand_made_trace):
     view = View("cross", 2, 1, predicted=True)
     score_map = overlays.overlay_map("layer_difference", Scene(hand_made_trace), view)
     sent = json.loads(json.dumps(for_page(descriptor("layer_difference", "t", view.kind, score_map))))
@@ -69,7 +69,7 @@ def test_what_is_sent_says_everything(hand_made_trace):
     assert descriptor("x", "x", view.kind, replace(plain, values=plain.values * 0))["range"] == [0.0, 1.0]
 
 
-def test_what_cannot_be_shown_is_refused_in_words(hand_made_trace, monkeypatch):
+def test_unknown_overlays_and_heads_are_refused(hand_made_trace, monkeypatch):
     monkeypatch.setitem(OVERLAYS, "cross_only", replace(OVERLAYS["layer_difference"], kinds=(AttentionKind.CROSS,)))
     for name, view, words in (
         ("gone", View(), "no 'gone'"),
@@ -81,8 +81,8 @@ def test_what_cannot_be_shown_is_refused_in_words(hand_made_trace, monkeypatch):
             overlays.overlay_map(name, Scene(hand_made_trace), view)
 
 
-def test_an_overlay_may_ask_the_model(tiny_translator, monkeypatch):
-    """Joint columns, too: source and prefix side by side, with words merged over both."""
+def test_an_overlay_may_run_the_model(tiny_translator, monkeypatch):
+    """Its columns may be those of source and prefix side by side; words are merged in both."""
 
     def largest(scene: Scene, view: View):
         score_map = scene.output.logits[0].max(-1).values.numpy()[:, None]

@@ -13,8 +13,8 @@ from attention_atlas.viz.export import notebook
 from attention_atlas.viz.export.standalone import from_html
 
 
-def carried(output: str) -> bool:
-    """Whether a cell's output brings the scripts."""
+def has_scripts(output: str) -> bool:
+    """Return whether a cell's output contains the explorer's scripts."""
     return 'id="bundle"' in html.unescape(output)
 
 
@@ -35,7 +35,7 @@ def test_the_first_explorer_and_rerun_cells_contain_the_scripts():
 
 def test_a_cell_contains_the_exact_weights_and_escapes_text(hand_made_trace):
     output = viz.explore(hand_made_trace)._repr_html_()
-    assert carried(output), "outside a notebook each is complete"
+    assert has_scripts(output), "outside a notebook each output is complete"
     assert output.count("<") == 2 + 2 * 2 and output.count("<iframe") == 1  # two of </p>, <b> and <iframe> each
     page = html.unescape(re.search(r'srcdoc="([^"]*)"', output)[1])
     for kind, weights in from_html(page).items():

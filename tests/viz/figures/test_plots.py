@@ -62,10 +62,10 @@ def test_lines_are_the_fewest_edges_that_cover_the_share(hand_made_trace, covera
     scores = score_map(hand_made_trace, View("cross", 2, 3))
     edges = strongest_edges(scores, coverage)
     for row, values in enumerate(scores.values.astype(float)):
-        mine = [value for r, _, value in edges if r == row]
-        assert sum(mine) >= coverage * values.sum() - 1e-6
-        assert sum(mine[:-1]) < coverage * values.sum()  # one fewer would not do
-        assert mine == sorted(values, reverse=True)[: len(mine)]
+        weights = [value for r, _, value in edges if r == row]
+        assert sum(weights) >= coverage * values.sum() - 1e-6
+        assert sum(weights[:-1]) < coverage * values.sum()  # one edge fewer is not enough
+        assert weights == sorted(values, reverse=True)[: len(weights)]
 
 
 def test_lines_draw_each_chosen_head_in_its_own_colour(hand_made_trace):

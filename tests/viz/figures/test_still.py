@@ -23,14 +23,14 @@ TEXT, IMAGE, PATH = (f"{{http://www.w3.org/2000/svg}}{name}" for name in ("text"
 
 @pytest.fixture()
 def notebook(monkeypatch):
-    """A kernel's shell, with Plotly's pictures as `make notebooks` has them."""
+    """Return an IPython shell with the Plotly renderer that `make notebooks` uses."""
     monkeypatch.setattr(pio.renderers, "default", "plotly_mimetype")
     yield InteractiveShell.instance()
     InteractiveShell.clear_instance()
 
 
 def drawn(svg: str) -> tuple[list[str], list[np.ndarray], list[ElementTree.Element]]:
-    """Its texts, its images' pixels and its lines."""
+    """Return the texts, the images' pixels and the paths of an SVG."""
     root = ElementTree.fromstring(svg)
     files = [b64decode(image.get("href").partition(",")[2]) for image in root.iter(IMAGE)]
     return (
@@ -41,9 +41,9 @@ def drawn(svg: str) -> tuple[list[str], list[np.ndarray], list[ElementTree.Eleme
 
 
 def test_notebook_output_has_the_figure_and_a_picture(hand_made_trace, notebook):
-    with capture_output() as shown:
+    with capture_output() as captured:
         notebook.display_formatter.format(viz.plot_heatmap(hand_made_trace))
-    (bundle,) = (output.data for output in shown.outputs)
+    (bundle,) = (output.data for output in captured.outputs)
     assert set(bundle) == {"application/vnd.plotly.v1+json", "image/svg+xml"}
 
 

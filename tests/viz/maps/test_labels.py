@@ -14,7 +14,7 @@ from attention_atlas.viz.maps import labels
 
 
 @pytest.mark.parametrize(
-    ("token", "shown"),
+    ("token", "label"),
     [
         ("▁der", "▁der"),
         ("<0xC3>", "‹C3›"),
@@ -31,8 +31,8 @@ from attention_atlas.viz.maps import labels
         ("שלום", "שלום"),
     ],
 )
-def test_display_of_tokens(token, shown):
-    assert labels.display(*tokens_from_spelling([token])) == shown
+def test_display_of_tokens(token, label):
+    assert labels.display(*tokens_from_spelling([token])) == label
 
 
 @given(st.text(max_size=12))
@@ -85,5 +85,7 @@ def test_row_names_have_the_read_and_the_written_token(hand_made_trace):
             assert (
                 labels.row_name(trace, kind, row) == f"reads {labels.display(read)} → writes {labels.display(written)}"
             )
-    assert labels.row_names(trace, AttentionKind.ENCODER_SELF) == [labels.display(one) for one in trace.source_tokens]
+    assert labels.row_names(trace, AttentionKind.ENCODER_SELF) == [
+        labels.display(token) for token in trace.source_tokens
+    ]
     assert labels.row_name(trace, AttentionKind.ENCODER_SELF, 1) == labels.display(trace.source_tokens[1])

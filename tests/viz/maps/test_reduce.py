@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.maps import AttentionMaps
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.maps import labels, patterns, reduce
@@ -60,18 +62,18 @@ def test_rollout_of_the_encoder(hand_made_trace):
 
 @pytest.mark.parametrize("kind", ["cross", "decoder_self"])
 def test_joint_rollout_of_the_decoder(hand_made_trace, kind):
-    """Against the same flow on one graph of all nodes: source tokens, then target tokens."""
+    """Compare with the flow on one graph of all nodes: source tokens, then target tokens."""
     encoder = np.eye(8)
     for layer in hand_made_trace.encoder_self.weights.mean(1):
         encoder = (layer + np.eye(8)) / 2 @ encoder
     state = np.eye(14)  # row: node now, column: input node
     state[:8, :8] = encoder
     for layer in range(3):
-        own, across = np.eye(14), np.eye(14)
-        own[8:, 8:] = (hand_made_trace.decoder_self.weights[layer].mean(0) + np.eye(6)) / 2
+        within, across = np.eye(14), np.eye(14)
+        within[8:, 8:] = (hand_made_trace.decoder_self.weights[layer].mean(0) + np.eye(6)) / 2
         across[8:, :8] = hand_made_trace.cross.weights[layer].mean(0) / 2
         across[8:, 8:] = np.eye(6) / 2
-        state = across @ own @ state
+        state = across @ within @ state
         scores = score_map(hand_made_trace, View(kind, layer=layer, combine="rollout"))
         assert scores.values.shape == (6, 14)
         assert np.allclose(scores.values, state[8:], atol=1e-6)
@@ -115,7 +117,7 @@ def test_hiding_special_tokens(hand_made_trace, predicted, special):
 
 
 def test_rows_without_mass_are_blank_also_in_words(hand_made_trace):
-    # The first decoder row reads <s> and sees only <s>: named by the token it predicts, it stays as a row.
+    # The first decoder row attends only to <s>. It is labelled by the token it predicts, so it is not hidden.
     view = View("decoder_self", 0, 0, special="renormalise", predicted=True)
     assert np.isnan(score_map(hand_made_trace, view).values[0]).all()
     merged = reduce.merge_words(np.array([[np.nan, np.nan], [0.25, 0.75], [np.nan, np.nan]]), ((0, 1), (2,)), ((0, 1),))
@@ -156,17 +158,13 @@ def test_entropy_against_closed_forms():
 
 
 def _trace_with(trace, **weights):
-    """The hand-made trace with one kind's heads replaced by one matrix."""
-    import dataclasses
-
-    from attention_atlas.model.trace.maps import AttentionMaps
-
+    """Return a trace in which all heads of some kinds have the same weights."""
     changed = {}
     for kind, matrix in weights.items():
         maps = trace.maps(AttentionKind(kind))
         full = np.broadcast_to(matrix, maps.weights.shape).astype(np.float32)
         changed[kind] = AttentionMaps(full.copy(), maps.query_tokens, maps.key_tokens)
-    return dataclasses.replace(trace, **changed)
+    return replace(trace, **changed)
 
 
 def test_patterns_of_constructed_heads(hand_made_trace):

@@ -1,4 +1,4 @@
-"""The stepper's handlers, called as the page calls them: every action, its words for what cannot be done, its state."""
+"""The stepper's handlers, called as the page calls them: every action, refusals, and the state that the page keeps."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ def translators(tiny_translator) -> Translators:
 
 
 @pytest.fixture(scope="module")
-def own(tiny_translator):
+def trace(tiny_translator):
     return tiny_translator.translate(TEXT)
 
 
 @pytest.fixture()
-def act(tiny_translator, own):
-    """act(action, tree, **data) -> Reply; without a tree, on a fresh one."""
+def act(tiny_translator, trace):
+    """Return act(action, tree, **data) -> Reply, which starts a new tree if none is passed."""
 
     def run(action: str, tree: Tree | None = None, **data) -> stepper.Reply:
-        tree = Tree.of(own) if tree is None else tree
+        tree = Tree.of(trace) if tree is None else tree
         reply = stepper.ACTIONS[action](tiny_translator, tree, data)
-        json.dumps(reply.page)  # what goes to the page is plain
+        json.dumps(reply.page)  # the reply must be plain JSON
         return reply
 
     return run
 
 
-def test_forcing_a_candidate_makes_a_branch_and_keeps_the_old_one(act, own, tiny_translator):
-    token = int(own.top_ids[2, 1])
+def test_forcing_a_candidate_adds_a_branch(act, trace, tiny_translator):
+    token = int(trace.top_ids[2, 1])
     reply = act("force", branch=1, step=2, token=token)
     first, second = reply.tree.branches
-    assert first.ids == own.target_ids
-    assert second.ids[:3] == (*own.target_ids[:2], token) and second.origin == Origin.FORCED
+    assert first.ids == trace.target_ids
+    assert second.ids[:3] == (*trace.target_ids[:2], token) and second.origin == Origin.FORCED
     assert reply.page["at"] == 3 and reply.page["path"]["number"] == 2
     assert reply.opened.target_ids == second.ids, "the other tabs show the branch"
     assert len(reply.page["path"]["steps"]) == len(second.ids)
     assert reply.page["path"]["vocabulary"] == tiny_translator.config.num_target_tokens
     step = reply.page["path"]["steps"][2]
     assert step["id"] == token and step["rank"] == 2
-    assert [c["id"] for c in step["candidates"]] == own.top_ids[2].tolist()
+    assert [c["id"] for c in step["candidates"]] == trace.top_ids[2].tolist()
 
 
-def test_a_tree_goes_to_the_page_and_comes_back(act, own):
-    tree = act("force", branch=1, step=2, token=int(own.top_ids[2, 1])).tree
+def test_a_tree_is_restored_from_json(act, trace):
+    tree = act("force", branch=1, step=2, token=int(trace.top_ids[2, 1])).tree
     assert Tree.from_plain(json.loads(json.dumps(tree.to_plain()))) == tree
 
 
@@ -92,29 +92,30 @@ def test_a_tree_goes_to_the_page_and_comes_back(act, own):
         ),
     ],
 )
-def test_what_is_no_tree_is_refused_in_words(own, change):
+def test_invalid_trees_are_refused(trace, change):
     with pytest.raises(ValueError):
-        Tree.from_plain(change(json.loads(json.dumps(Tree.of(own).to_plain()))))
+        Tree.from_plain(change(json.loads(json.dumps(Tree.of(trace).to_plain()))))
 
 
-def test_any_process_goes_on_with_the_tree_of_a_page(own, tiny_checkpoint):
-    state, expected = Tree.of(own).to_plain(), None
+def test_another_process_continues_with_the_tree_of_a_page(trace, tiny_checkpoint):
+    state, expected = Tree.of(trace).to_plain(), None
     for _ in range(2):
         translators = Translators([Translator.load(tiny_checkpoint, device="cpu")])
         context = Context(translators, Traces(translators))
-        fields = {"action": "force", "branch": 1, "step": 2, "token": int(own.top_ids[2, 1]), "state": state}
-        payload = json.loads(json.dumps(stepper.page_step(context, Address.of(own), fields)))
+        fields = {"action": "force", "branch": 1, "step": 2, "token": int(trace.top_ids[2, 1]), "state": state}
+        payload = json.loads(json.dumps(stepper.page_step(context, Address.of(trace), fields)))
         assert [branch["number"] for branch in payload["state"]["branches"]] == [1, 2]
         expected = expected or payload["opened"]
         assert payload["opened"] == expected and context.traces.find(Address.from_plain(expected)).decoding.given == 3
 
 
 def holding(tree: Tree, path: int) -> dict:
+    """Return the field in which the page says which branches, and which path, it already has."""
     return {"tree": tree.key, "branches": [b.number for b in tree.branches], "path": path}
 
 
-def test_what_the_page_holds_is_not_sent_again(act, own):
-    tree, token = Tree.of(own), int(own.top_ids[2, 1])
+def test_branches_that_the_page_has_are_not_sent_again(act, trace):
+    tree, token = Tree.of(trace), int(trace.top_ids[2, 1])
     whole = act("force", tree, branch=1, step=2, token=token).page
     reply = act("force", tree, branch=1, step=2, token=token, holds=holding(tree, 1))
     page, length = reply.page, len(reply.tree.branches[1].ids)
@@ -126,53 +127,53 @@ def test_what_the_page_holds_is_not_sent_again(act, own):
         sent = ROOT.from_bytes(base64.b64decode(path["rows"][kind.value]), weights.shape)
         np.testing.assert_allclose(sent, weights, atol=1e-4)
     assert path["kinds"]["cross"]["queries"] == length
-    again = act("open", reply.tree, branch=1, holds=holding(reply.tree, 2)).page
-    assert again["tree"]["branches"] == [1, 2] and again["path"]["shared"] == 2
+    reopened = act("open", reply.tree, branch=1, holds=holding(reply.tree, 2)).page
+    assert reopened["tree"]["branches"] == [1, 2] and reopened["path"]["shared"] == 2
 
 
 @pytest.mark.parametrize(
     "holds", [None, "text", {"tree": "another", "branches": [1], "path": 1}, {"branches": [1], "path": 1}]
 )
-def test_what_it_holds_of_another_tree_counts_for_nothing(act, own, holds):
-    page = act("force", branch=1, step=2, token=int(own.top_ids[2, 1]), holds=holds).page
+def test_branches_of_another_tree_are_ignored(act, trace, holds):
+    page = act("force", branch=1, step=2, token=int(trace.top_ids[2, 1]), holds=holds).page
     assert all(isinstance(b, dict) for b in page["tree"]["branches"])
     assert page["path"]["shared"] == 0 and page["path"]["blocks"] and page["path"]["rows"] is None
 
 
-def test_a_branch_that_is_new_is_always_sent(act, own):
-    tree = Tree.of(own)  # a server that forgot branch 2, which the page holds
+def test_a_branch_that_is_new_is_always_sent(act, trace):
+    tree = Tree.of(trace)  # a server that forgot branch 2, which the page holds
     page = act(
         "force",
         tree,
         branch=1,
         step=2,
-        token=int(own.top_ids[2, 1]),
+        token=int(trace.top_ids[2, 1]),
         holds={"tree": tree.key, "branches": [1, 2], "path": 2},
     ).page
     assert page["tree"]["branches"][1]["number"] == 2 and page["path"]["shared"] == 0
 
 
-def test_long_maps_come_step_by_step(act, own, monkeypatch):
-    tree = Tree.of(own)
+def test_long_maps_are_left_out_of_the_path(act, trace, monkeypatch):
+    tree = Tree.of(trace)
     monkeypatch.setattr(steps, "MAX_BYTES", 10)
-    path = act("force", tree, branch=1, step=2, token=int(own.top_ids[2, 1]), holds=holding(tree, 1)).page["path"]
+    path = act("force", tree, branch=1, step=2, token=int(trace.top_ids[2, 1]), holds=holding(tree, 1)).page["path"]
     assert path["shared"] == 2 and not path["blocks"] and path["rows"] is None
 
 
-def test_steps_of_long_maps_are_sent_some_at_a_time(act, own, monkeypatch):
-    tree, (layers, heads, steps_, source) = Tree.of(own), own.cross.weights.shape
+def test_rows_of_long_maps_are_sent_in_batches(act, trace, monkeypatch):
+    tree, (layers, heads, steps_, source) = Tree.of(trace), trace.cross.weights.shape
     a_step = layers * heads * (source + steps_) * 8 / 3
-    for room, expected in ((0, 1), (3.5 * a_step, 3), (1e6, steps_ - 1)):
-        monkeypatch.setattr(steps, "STEPS_BYTES", room)
+    for max_bytes, expected in ((0, 1), (3.5 * a_step, 3), (1e6, steps_ - 1)):
+        monkeypatch.setattr(steps, "STEPS_BYTES", max_bytes)
         rows = act("rows", tree, branch=1, step=1).page["rows"]
         assert (rows["first"], rows["last"]) == (1, 1 + expected)
         for kind in steps.SHOWN_KINDS:
-            weights = own.maps(kind).weights[:, :, 1 : 1 + expected]
+            weights = trace.maps(kind).weights[:, :, 1 : 1 + expected]
             sent = ROOT.from_bytes(base64.b64decode(rows["rows"][kind.value]), weights.shape)
             np.testing.assert_allclose(sent, weights, atol=1e-4)
 
 
-def test_forcing_text_by_ids(act, own, tiny_translator):
+def test_forcing_text_by_ids(act, trace, tiny_translator):
     reply = act("force", branch=1, step=2, text=" red boat")
     ids = tiny_translator.tokenizer.encode("red boat")
     assert reply.tree.branches[1].ids[2 : 2 + len(ids)] == tuple(ids)
@@ -180,15 +181,15 @@ def test_forcing_text_by_ids(act, own, tiny_translator):
     assert "".join(joined.tokens[2 : 2 + joined.given - 2]) == "red"
 
 
-def test_text_that_the_tokenizer_would_spell_otherwise_is_shown_both_ways(act, tiny_translator):
+def test_ids_that_the_tokenizer_would_split_differently_show_both_spellings(act, tiny_translator):
     tokenizer = tiny_translator.tokenizer
     ids = [tokenizer.pieces.index("\u2581"), *tokenizer.encode_joined("the"), tokenizer.end_id]
-    assert tokenizer.encode("the") != ids[:-1], "the fixture should be a spelling of its own"
+    assert tokenizer.encode("the") != ids[:-1], "the ids must not be the tokenizer's own spelling"
     reply = act("node", ids=ids)
     assert [t["text"] for t in reply.page["path"]["respelled"]] == list(tokenizer.tokens(tokenizer.encode("the")))
 
 
-def test_a_beam_node_opens_its_prefix_unfinished(act, own):
+def test_a_beam_node_opens_its_prefix_unfinished(act, trace):
     content = act("beam", width=3, penalty=0.0).page["beam"]
     survivors = [i for i, n in enumerate(content["nodes"]) if n["fate"] == "kept" and n["depth"] == 4]
     ids, at = [], survivors[-1]
@@ -201,10 +202,10 @@ def test_a_beam_node_opens_its_prefix_unfinished(act, own):
     assert branch.ids[:4] == tuple(ids) and len(branch.ids) > 4
     assert branch.origin == Origin.BEAM or branch.number == 1
     assert reply.page["at"] == 4
-    assert reply.tree.holds(reply.opened), "what the other tabs show does not start the stepper anew"
+    assert reply.tree.holds(reply.opened), "the translation in the other tabs must not restart the stepper"
 
 
-def test_a_target_of_ones_own_has_its_probabilities(act, tiny_translator):
+def test_a_typed_target_has_its_probabilities(act, tiny_translator):
     reply = act("target", text="A small dog.")
     branch = reply.tree.branches[-1]
     assert branch.text == "A small dog." and branch.finished and reply.page["at"] == 0
@@ -212,8 +213,8 @@ def test_a_target_of_ones_own_has_its_probabilities(act, tiny_translator):
     np.testing.assert_allclose(branch.log_probabilities, expected, atol=1e-4)
 
 
-def test_comparing_and_details(act, own):
-    tree = act("force", branch=1, step=1, token=int(own.top_ids[1, 3])).tree
+def test_comparing_and_details(act, trace):
+    tree = act("force", branch=1, step=1, token=int(trace.top_ids[1, 3])).tree
     content = act("compare", tree, first=1, second=2).page["comparison"]
     assert content["shared"] == 1 and np.array(content["cross"]).shape == (3, 4)
     same = act("compare", tree, first=2, second=2).page["comparison"]
@@ -222,15 +223,15 @@ def test_comparing_and_details(act, own):
     assert np.array(details["lenses"]["logit"]["ranks"]).shape == (4, len(tree.branches[1].ids))
 
 
-def test_going_back_to_a_branch_changes_nothing_in_the_tree(act, own):
-    tree = act("force", branch=1, step=1, token=int(own.top_ids[1, 3])).tree
+def test_opening_a_branch_does_not_change_the_tree(act, trace):
+    tree = act("force", branch=1, step=1, token=int(trace.top_ids[1, 3])).tree
     reply = act("open", tree, branch=1)
-    assert reply.tree is tree and reply.page["at"] is None and reply.opened.target_ids == own.target_ids
+    assert reply.tree is tree and reply.page["at"] is None and reply.opened.target_ids == trace.target_ids
 
 
-def test_another_sentence_starts_another_tree(own, tiny_translator):
+def test_another_sentence_starts_another_tree(trace, tiny_translator):
     other = tiny_translator.translate("Ein rotes Boot.")
-    reply = stepper.start(Scene(other, made_by=tiny_translator), Tree.of(own))
+    reply = stepper.start(Scene(other, made_by=tiny_translator), Tree.of(trace))
     assert [b.ids for b in reply.tree.branches] == [other.target_ids]
     assert reply.tree.address.source_ids == other.source_ids
 
@@ -251,6 +252,6 @@ def test_another_sentence_starts_another_tree(own, tiny_translator):
         ("compare", {"first": 1, "second": 2}, "Branch 2"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_words(act, action, data, words):
+def test_invalid_actions_are_refused(act, action, data, words):
     with pytest.raises(ValueError, match=words):
         act(action, **data)

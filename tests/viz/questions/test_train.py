@@ -47,7 +47,7 @@ def context(tiny_translator) -> Context:
 
 
 def parts(context: Context, name: str, **body: object) -> Iterator[dict]:
-    """The parts of an answer, or the answer alone, as the page reads them."""
+    """Yield the parts of an answer as the page reads them (a single answer is one part)."""
     answer = questions.ask(context, name, body)
     for part in [answer] if isinstance(answer, dict) else answer:
         yield json.loads(json.dumps(for_page(part), allow_nan=False))
@@ -59,13 +59,13 @@ def last(context: Context, name: str, **body: object) -> dict:
 
 
 def toy_of(**settings: object) -> Translator:
-    """A toy before its first update."""
+    """Return a toy before its first update."""
     recipe, toys = ToyRecipe.of(CORPUS, {**SETTINGS, **settings}, 0), Toys()
     list(toys.train(recipe))
     return toys.find(recipe)
 
 
-def test_the_first_part_tells_the_corpus_and_each_turn_what_it_brought(context):
+def test_the_first_part_describes_the_corpus_and_each_turn_its_updates(context):
     first, *turns = parts(context, "page_train", fields={**RECIPE, "settings": {**SETTINGS, "positions": "none"}})
     run, frame = first["run"], first["turn"]["frames"][0]
     assert run["pairs"][0]["source"] == ["a", "b", "</s>"] and run["pairs"][1]["read"][0] == "<s>"
@@ -83,18 +83,18 @@ def test_a_run_ends_at_its_last_update_and_says_so(context, monkeypatch):
     assert turn["update"] == 8 and turn["done"]["say"] == "The run has reached its {n} updates."
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_stopped_run_goes_on_wherever_it_is_asked_and_is_the_same(context, tiny_translator, kept):
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_stopped_run_is_resumed_with_the_same_losses(context, tiny_translator, is_cached):
     whole = [point for part in parts(context, "page_train", fields=RECIPE) for point in part["turn"]["points"]]
     stream = parts(context, "page_train", fields={**RECIPE, "updates": 400})
     begun = [next(stream) for _ in range(2)]
     stream.close()
     update = begun[-1]["turn"]["update"]
-    if not kept:
+    if not is_cached:
         context = Context(context.translators, Traces(context.translators))
     *before, after = parts(context, "page_train", fields={**RECIPE, "updates": update + 3, "from": update})
     trained = [part for part in before if "training" in part]
-    assert bool(trained) != kept and all(part["training"]["of"] == update for part in trained)
+    assert bool(trained) != is_cached and all(part["training"]["of"] == update for part in trained)
     points = [point for part in (*begun, after) for point in part["turn"]["points"]]
     assert [point[0] for point in points] == list(range(1, update + 4)) and points[:5] == whole[: len(points[:5])]
 
@@ -114,14 +114,14 @@ def test_a_stopped_run_goes_on_wherever_it_is_asked_and_is_the_same(context, tin
         {"from": "1"},
     ],
 )
-def test_what_cannot_be_trained_is_refused(context, wrong):
+def test_invalid_training_requests_are_refused(context, wrong):
     with pytest.raises(ValueError):
         list(parts(context, "page_train", fields={**RECIPE, **wrong}))
     assert context.traces.toys.bytes == 0
 
 
 @pytest.mark.long
-def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
+def test_prepare_imports_the_modules_of_the_first_run():
     program = """if True:
         import sys
         from attention_atlas.model.trace.recipe import ToyRecipe
@@ -136,7 +136,7 @@ def test_what_is_prepared_the_first_run_of_a_process_does_not_load():
     assert prepared > 100 and later < 10, "modules that came with the first optimiser, and with the run"
 
 
-def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
+def test_turns_run_one_at_a_time_and_a_full_queue_is_busy():
     toys = Toys(line=BatchLimits(at_once=1, waiting=2, seconds=5))
     recipe, answers = ToyRecipe.of(CORPUS, SETTINGS, 5), []
 
@@ -146,7 +146,7 @@ def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
         except Busy as busy:
             answers.append(busy)
 
-    with toys.line.turn():  # somebody else's turn
+    with toys.line.turn():
         waiting = [threading.Thread(target=go) for _ in range(3)]
         for thread in waiting:
             thread.start()
@@ -158,7 +158,7 @@ def test_turns_go_one_at_a_time_and_who_comes_ninth_is_told_so():
     assert Toys().line.limits == BatchLimits(at_once=1, waiting=8, seconds=20.0)
 
 
-def test_what_was_not_used_for_longest_goes_when_all_take_too_much():
+def test_the_least_recently_used_toy_is_dropped_when_memory_is_full():
     first, second = (normalise(ToyRecipe.of(CORPUS, {**SETTINGS, "seed": seed}, 1)) for seed in (1, 2))
     toys = Toys()
     list(toys.train(first))
@@ -171,9 +171,11 @@ def test_what_was_not_used_for_longest_goes_when_all_take_too_much():
     assert toys.bytes <= 4.5 * toys.find(second).weight_bytes
 
 
-def test_of_those_who_need_the_same_toy_at_once_one_trains_it(monkeypatch):
+def test_a_toy_requested_several_times_at_once_is_trained_once(monkeypatch):
     toys, recipe, begun = Toys(), ToyRecipe.of(CORPUS, SETTINGS, 30), []
-    monkeypatch.setattr(Toys, "_advance", lambda *given, _was=Toys._advance: begun.append(1) or _was(*given))
+    monkeypatch.setattr(
+        Toys, "_advance", lambda *arguments, _advance=Toys._advance: begun.append(1) or _advance(*arguments)
+    )
     threads = [threading.Thread(target=lambda: list(toys.train(recipe))) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -192,13 +194,13 @@ def test_an_opened_toy_has_an_address_by_which_another_process_trains_it(context
     elsewhere = Context(context.translators, Traces(Translators([tiny_translator])))
     *training, there = parts(elsewhere, "page_translate", address=address)
     assert training[-1] == {"training": {"update": 5, "of": 5}} and all(
-        one["training"]["update"] <= two["training"]["update"] for one, two in pairwise(training)
+        first["training"]["update"] <= second["training"]["update"] for first, second in pairwise(training)
     )
     assert there["map"]["key"] == here["map"]["key"] and there["target"] == here["target"]
-    assert last(elsewhere, "page_translate", address=address) == there, "kept from then on"
+    assert last(elsewhere, "page_translate", address=address) == there, "the toy is cached from then on"
 
 
-def test_where_its_weights_differ_a_toy_has_another_address(context):
+def test_a_toy_with_other_weights_has_another_address(context):
     address = last(context, "page_toy", fields={"recipe": RECIPE})["opens"]
     other = {**address, "digest": "0" * 16}
     for name in ("page_translate", "page_doubts", "page_panel"):
@@ -219,7 +221,7 @@ def test_another_sentence_is_translated_by_the_toy_whose_recipe_is_sent(context)
             last(context, name, fields={"entry": "toy", "text": "a"})
 
 
-def test_recipes_that_say_the_same_train_one_toy():
+def test_equal_recipes_train_one_toy():
     first, second = (
         normalise(ToyRecipe.of(corpus, {**SETTINGS, "dropout": dropout}, 3))
         for corpus, dropout in ((CORPUS, 0), (f"  {CORPUS}\n\n", 0.0))
@@ -231,7 +233,7 @@ JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], 
 
 
 @pytest.mark.parametrize("name", ["page_train", "page_toy", "page_translate", "page_direction"])
-def test_whatever_is_sent_is_answered_or_refused_in_words(context, name):
+def test_random_requests_are_answered_or_refused(context, name):
     pick = random.Random(3)
     for _ in range(60):
         setting = pick.choice(("layers", "heads", "positions", "dropout", "seed", "x"))
@@ -260,13 +262,13 @@ def test_whatever_is_sent_is_answered_or_refused_in_words(context, name):
         {**RECIPE, "updates": 1e9},
     ],
 )
-def test_what_is_no_recipe_is_refused(context, wrong):
+def test_invalid_recipes_are_refused(context, wrong):
     for body in ({"address": {"text": "a", "recipe": wrong or 1}}, {"fields": {"entry": "toy", "recipe": wrong or 1}}):
         with pytest.raises(ValueError):
             last(context, "page_translate", **body)
 
 
-def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_transformer():
+def test_a_recurrent_toy_shows_its_alignment_and_panels_refuse_it():
     toy = toy_of(network="gru")
     (trace,) = toy.trace_batch(["a b"])
     selection = most_telling(trace)
@@ -276,7 +278,7 @@ def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_tr
     acting = [
         panel for panels in registry.PANELS.values() for panel in panels if panel.actions and not panel.of_any_network
     ]
-    for panel in acting:  # what a page may still ask of what it showed before
+    for panel in acting:  # the page may still send actions of panels that it showed before
         with pytest.raises(ValueError, match="recurrent network"):
             panel.act(
                 Scene(trace, Selection().clamp(trace), toy),
@@ -290,7 +292,7 @@ def test_a_recurrent_network_shows_its_alignment_and_panels_say_that_it_is_no_tr
     (verify,) = (panel for panel in registry.PANELS["verify"] if panel.name == "verify")
     *_, last = verify.content(scene)
     failed = [row[0] for row in last[1]["rows"] if row[1]["passed"] is False]
-    assert failed == ["Drawn on the page = trace"], "no page has drawn it here"
+    assert failed == ["Drawn on the page = trace"], "no page has drawn the maps in this test"
 
 
 @pytest.mark.parametrize(
@@ -321,7 +323,7 @@ def test_panels_show_a_toy_or_say_which_part_it_lacks(switch, silent):
     assert silent <= unavailable < {panel.name for tab in ("positions", "inside") for panel in registry.PANELS[tab]}
 
 
-def test_what_is_drawn_of_a_switch_is_what_its_sentence_says():
+def test_the_chart_of_a_switch_agrees_with_its_sentence():
     for switch, lines in train.options()["measured"].items():
         for line in lines:
             values = line["about"].values.get("found", line["about"]).values
@@ -329,7 +331,7 @@ def test_what_is_drawn_of_a_switch_is_what_its_sentence_says():
             assert [line["update"], *numbers] == [values[name] for name in ("n", "low", "high", "from_", "to")], switch
 
 
-def test_each_sentence_says_what_was_measured():
+def test_the_sentence_of_a_switch_agrees_with_the_measurements():
     shipped = measure.read()
     for switch, lines in train.switch_effects().items():
         sentences = [line["about"] for line in lines]

@@ -34,7 +34,7 @@ def scene_of(translators, direction: str, text: str, checkpoint: str = "") -> St
 
 @pytest.fixture(scope="module")
 def scenes(shipped_translators, tiny_translator) -> list[StopScene]:
-    """Of every model, and of sentences in each of its directions."""
+    """Return scenes of every model, for sentences in each of its directions."""
     values = [
         scene_of(shipped_translators, route.direction, text, route.checkpoint)
         for route in shipped_translators.routes
@@ -48,7 +48,7 @@ def right_choices(task: dict) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ASKS)
-def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(scenes, name):
+def test_every_question_has_choices_or_says_why_not(scenes, name):
     answered = 0
     for scene in scenes:
         task = task_payload(scene, name)
@@ -66,10 +66,10 @@ def test_any_sentence_of_any_model_is_asked_about_or_refused_in_words(scenes, na
             values = np.array(task["picture"]["values"])
             assert np.isfinite(values).all() and (values >= 0).all()
             assert int(values.argmax()) in task["right"] or name == "least_sure"
-    assert answered >= (1 if name == "reordered" else 4), name  # which needs two German nouns with articles
+    assert answered >= (1 if name == "reordered" else 4), name  # "reordered" needs two German nouns with articles
 
 
-def test_readings_are_the_traces(shipped_translators):
+def test_right_choices_agree_with_the_trace(shipped_translators):
     scene = scene_of(shipped_translators, "de-en", TEXTS["de-en"][1])
     trace, frame = scene.trace, scene.trace.to_frame()
     assert right_choices(task_payload(scene, "steps")) == [str(len(frame))]
@@ -99,14 +99,14 @@ def test_readings_are_the_traces(shipped_translators):
     assert row.max() == pytest.approx(trace.cross.weights[:, :, step, words].max(), abs=1e-6)
 
 
-def test_what_is_tried_is_what_the_model_does(shipped_translators):
+def test_right_choices_of_experiments_agree_with_the_model(shipped_translators):
     scene = scene_of(shipped_translators, "en-de", TEXTS["en-de"][0])
 
     def translate(text: str = scene.trace.source_text, **how: object) -> str:
         return scene.translator.translate(text, "en-de", **how).translation
 
     def outcome(after: str) -> str:
-        plain = [one.lower().strip(".").split() for one in (scene.trace.translation, after)]
+        plain = [text.lower().strip(".").split() for text in (scene.trace.translation, after)]
         return str(SAME if plain[0] == plain[1] else TURNED if sorted(plain[0]) == sorted(plain[1]) else OTHER)
 
     assert right_choices(task_payload(scene, "unordered")) == [outcome(translate(interventions=positions_off()))]
@@ -134,12 +134,12 @@ def test_two_nouns_change_places_with_their_articles(text, other):
 
 
 @pytest.mark.parametrize("text", ["Der Hund schläft.", "Ich möchte ein Bier.", "Guten Tag!", ""])
-def test_a_sentence_without_two_such_nouns_is_not_asked_about(text):
+def test_a_sentence_without_two_such_nouns_is_refused(text):
     with pytest.raises(ValueError, match="no other order"):
         exchange_nouns(text)
 
 
-def test_what_cannot_be_asked_says_so(shipped_translators):
+def test_questions_that_cannot_be_asked_say_why(shipped_translators):
     gru = scene_of(shipped_translators, "de-en", TEXTS["de-en"][0], "gru-de-en")
     for name in ("may_read", "costs_most", "head_off", "unordered"):
         assert task_payload(gru, name)["missing"], name
@@ -164,6 +164,6 @@ def test_a_question_of_a_worksheet_is_answered_or_refused(shipped_translators):
 def test_a_worksheet_can_be_made_of_every_tour_that_asks(shipped_translators):
     every = tours()
     options = guide.worksheet_options(shipped_translators, every)
-    assert [one["name"] for one in options["tours"]] == [name for name, tour in every.items() if tour.asks]
+    assert [tour["name"] for tour in options["tours"]] == [name for name, tour in every.items() if tour.asks]
     assert every["lesson"].minutes == 45 and every["lesson"].asks >= 10
-    assert {one["name"] for one in options["asks"]} == set(ASKS)
+    assert {question["name"] for question in options["asks"]} == set(ASKS)

@@ -16,12 +16,12 @@ EVERY = tours()
 STOPS = [(tour, stop) for tour in EVERY.values() for stop in tour.stops]
 
 
-def test_every_file_is_in_the_order():
+def test_every_tour_is_in_the_order_file():
     assert sorted(EVERY) == sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != "order")
     assert len(EVERY["attention"].stops) == 8
 
 
-def test_every_stop_names_what_there_is():
+def test_every_stop_names_existing_parts():
     titles = {name for _, name, _ in shell.TABS}
     for tour, stop in STOPS:
         for direction in tour.directions:
@@ -32,7 +32,7 @@ def test_every_stop_names_what_there_is():
         tab, panel = stop.open["tab"], stop.open.get("panel")
         assert tab in titles and stop.look, stop.title
         if panel:
-            assert panel in [one.name for one in registry.PANELS[tab]], stop.title
+            assert panel in [panel.name for panel in registry.PANELS[tab]], stop.title
         assert stop.head is None or stop.head in HEADS, stop.title
         assert stop.ask is None or stop.ask in ASKS, stop.title
         assert {"text", "direction", "checkpoint", "query", "step"}.isdisjoint(stop.open), stop.title
@@ -42,7 +42,7 @@ def test_every_claim_is_measured_and_bounded():
     for _, stop in STOPS:
         claim = stop.claim
         signature = inspect.signature(MEASURES[claim.measure])
-        bound = signature.bind(None, **claim.given)  # TypeError for what the measure does not take
+        bound = signature.bind(None, **claim.given)  # TypeError for an unknown argument
         kinds = {"str": str, "int": int, "float": float}
         assert all(
             isinstance(value, kinds[signature.parameters[name].annotation]) for name, value in bound.kwargs.items()

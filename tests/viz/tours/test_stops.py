@@ -1,4 +1,4 @@
-"""Every stop on every direction that it is for: its view is there, its claim holds; of a random model it does not."""
+"""Every stop of every tour: its claim holds for the shipped models, agrees with its view, and fails at random."""
 
 from __future__ import annotations
 
@@ -44,10 +44,12 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def random_translators(shipped_translators) -> dict[str, Translator]:
-    """Of the shipped shapes, tokenizers and surveys, with weights drawn at random, which would write on to the last
-    position there is. By direction."""
+    """Return translators by direction, with the shipped shapes, tokenizers and surveys but random weights.
+
+    Random weights would write up to the last position, so their limits are small.
+    """
     measured = {}
-    for shipped in (one for one in shipped_translators.all if isinstance(one.model, Transformer)):
+    for shipped in (entry for entry in shipped_translators.all if isinstance(entry.model, Transformer)):
         read = checkpoint.load(shipped.folder)
         torch.manual_seed(5)
         model = Transformer(read.model.config).eval()
@@ -71,25 +73,28 @@ def shipped_stops(shipped_translators) -> Callable[[str, str], list[dict]]:
 
 
 @pytest.mark.parametrize(("tour", "direction"), CASES)
-def test_every_claim_holds_of_the_shipped_model(shipped_translators, shipped_stops, tour, direction):
+def test_every_claim_holds_for_the_shipped_model(shipped_translators, shipped_stops, tour, direction):
     translator = shipped_translators[direction]
-    for stop, found in zip(tour.stops, shipped_stops(tour.name, direction), strict=True):
-        if found["missing"]:  # said in words, and only where a survey is asked for that is not there
-            assert stop.head and translator.survey is None, found["missing"]
+    for stop, payload in zip(tour.stops, shipped_stops(tour.name, direction), strict=True):
+        if payload["missing"]:  # allowed only if the stop needs a survey that the model lacks
+            assert stop.head and translator.survey is None, payload["missing"]
             continue
-        claim = found["claim"]
+        claim = payload["claim"]
         assert claim["holds"], (stop.title, claim["text"])
-        assert "" not in {**found["text"]["with"], **claim["text"]["with"]}.values(), stop.title  # a space is shown
-        trace = translator.translate(found["open"]["text"], direction)
+        assert "" not in {**payload["text"]["with"], **claim["text"]["with"]}.values(), stop.title  # a space is shown
+        trace = translator.translate(payload["open"]["text"], direction)
         for name, size in (
             ("query", len(trace.target_ids)),
             ("key", len(trace.source_ids)),
             ("step", len(trace.target_ids)),
         ):
-            assert 1 <= int(found["open"].get(name, 1)) <= size, stop.title
-        if stop.open.get("view") == "lines":  # all of them: a pin would leave one
-            assert not {"query", "key"} & set(found["open"]), stop.title
-        if MEASURES[stop.claim.measure] in (uneven, sharper):  # the difference is that of the numbers beside it
+            assert 1 <= int(payload["open"].get(name, 1)) <= size, stop.title
+        if stop.open.get("view") == "lines":  # a pin would leave only its own lines
+            assert not {"query", "key"} & set(payload["open"]), stop.title
+        if MEASURES[stop.claim.measure] in (
+            uneven,
+            sharper,
+        ):  # the value is the difference of the two numbers in the text
             values = claim["text"]["with"]
             low, high = sorted(
                 float(values[name].rstrip("%"))
@@ -97,8 +102,8 @@ def test_every_claim_holds_of_the_shipped_model(shipped_translators, shipped_sto
                 if name in values and "%" in values[name] and name in FIELD.findall(stop.claim.text)
             )
             assert high - low == pytest.approx(float(values["value"]), abs=1e-6) and high <= 100, stop.title
-        if "{target}" in stop.text:  # it was written
-            assert found["text"]["with"]["target"] in trace.translation, stop.title
+        if "{target}" in stop.text:
+            assert payload["text"]["with"]["target"] in trace.translation, stop.title
 
 
 def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Stop, view: dict) -> list[str]:
@@ -124,7 +129,7 @@ def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Sto
     return [kind["rows"][int(view["layer"]) - 1][int(view["head"]) - 1]["name"].values["n"]]
 
 
-# Of these the picture shows the number itself; other claims are about the whole of it, or about what is done next.
+# Measures whose number appears in the picture -> the names of these values. Other claims are about a whole picture.
 SHOWN = {
     "on_average": ("value",),
     "weight": ("value",),
@@ -137,10 +142,10 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("tour", "direction"), CASES)
-def test_a_claim_and_its_picture_say_the_same_number(shipped_translators, shipped_stops, tour, direction):
+def test_a_claim_and_its_picture_have_the_same_number(shipped_translators, shipped_stops, tour, direction):
     translator = shipped_translators[direction]
-    for stop, found in zip(tour.stops, shipped_stops(tour.name, direction), strict=True):
-        claim, view = found["claim"], found["open"]
+    for stop, payload in zip(tour.stops, shipped_stops(tour.name, direction), strict=True):
+        claim, view = payload["claim"], payload["open"]
         if not claim or stop.claim.measure not in SHOWN or not stop.pinned:
             continue
         if stop.claim.measure == "without_head" and view["tab"] == "explorer":
@@ -152,13 +157,13 @@ def test_a_claim_and_its_picture_say_the_same_number(shipped_translators, shippe
 
 @pytest.mark.long
 @pytest.mark.parametrize(("tour", "direction"), CASES)
-def test_what_training_brings_about_fails_of_a_random_model(random_translators, tour, direction):
-    for stop, found in zip(tour.stops, stops_of(random_translators[direction], tour, direction), strict=True):
-        if not found["missing"]:
-            assert found["claim"]["holds"] is not stop.claim.learned, (stop.title, found["claim"]["text"])
+def test_claims_about_training_fail_for_random_weights(random_translators, tour, direction):
+    for stop, payload in zip(tour.stops, stops_of(random_translators[direction], tour, direction), strict=True):
+        if not payload["missing"]:
+            assert payload["claim"]["holds"] is not stop.claim.learned, (stop.title, payload["claim"]["text"])
 
 
-def test_what_is_said_of_the_training_is_what_was_recorded(shipped_translators):
+def test_the_stop_on_training_quotes_the_recorded_losses(shipped_translators):
     shipped = shipped_translators["de-en"]
     tour = EVERY["paper"]
     (stop,) = (stop for stop in tour.stops if stop.claim.measure == "trained")
@@ -175,7 +180,7 @@ def test_what_is_said_of_the_training_is_what_was_recorded(shipped_translators):
     assert "learned before" in text and f"update {first:,}" in text and first > 0
 
 
-def test_a_tour_begins_where_the_page_is(shipped_translators):
+def test_a_tour_starts_in_the_pages_direction_if_it_can(shipped_translators):
     tour = next(iter(EVERY.values()))
     last = tour.directions[-1]
     assert guide.route_of(shipped_translators, tour, "", last).direction == last
@@ -183,7 +188,7 @@ def test_a_tour_begins_where_the_page_is(shipped_translators):
     assert guide.route_of(shipped_translators, tour, tour.directions[0], last).direction == tour.directions[0]
 
 
-def test_any_question_is_answered_or_refused_in_words(shipped_translators):
+def test_requests_for_stops_are_answered_or_refused(shipped_translators):
     name = next(iter(EVERY))
     for stop in (None, 0, -1, 99, "2", 2.5, True):
         assert guide.stop_payload(shipped_translators, EVERY, {"tour": name, "stop": stop})["stop"] == 1
@@ -198,13 +203,13 @@ def test_without_a_survey_a_stop_says_so(shipped_translators):
         dataclasses.replace(checkpoint.load(shipped.folder), survey=None, digest="f" * 16), torch.device("cpu")
     )
     tour = EVERY["attention"]
-    values = [
-        found for stop, found in zip(tour.stops, stops_of(bare, tour, "de-en")) if stop.head == "previous_encoder"
+    payloads = [
+        payload for stop, payload in zip(tour.stops, stops_of(bare, tour, "de-en")) if stop.head == "previous_encoder"
     ]
-    assert values and all(found["missing"] and found["claim"] is None for found in values)
+    assert payloads and all(payload["missing"] and payload["claim"] is None for payload in payloads)
 
 
-def test_of_other_languages_no_tour_is_offered(tiny_checkpoint):
+def test_no_tour_is_offered_for_other_languages(tiny_checkpoint):
     read = dataclasses.replace(checkpoint.load(tiny_checkpoint), directions=("en-xx",), examples={})
     other = Translators([Translator(read, torch.device("cpu"))])
     assert guide.available_tours(other, EVERY) == [] and guide.invitation(other) is None
@@ -213,7 +218,7 @@ def test_of_other_languages_no_tour_is_offered(tiny_checkpoint):
 
 
 @pytest.mark.parametrize("direction", EVERY["failing"].directions)
-def test_how_it_fails_shows_sentences_that_this_model_gets_wrong(shipped_translators, direction):
+def test_the_tour_on_failures_shows_wrong_translations(shipped_translators, direction):
     translator, tour = shipped_translators[direction], EVERY["failing"]
     for stop in tour.stops:
         sentence = guide.select_sentence(translator, direction, tour, stop)
@@ -221,7 +226,7 @@ def test_how_it_fails_shows_sentences_that_this_model_gets_wrong(shipped_transla
         assert not any(word in wrote for word in sentence.pairs["word"].targets), wrote
 
 
-def test_a_stop_that_no_candidate_shows_is_left_out(shipped_translators):
+def test_a_stop_without_a_fitting_sentence_is_left_out(shipped_translators):
     right = Sentence("Der Hund schläft.", {"word": Pair("Hund", ("dog",)), "known": Pair("Hund", ("dog",))})
     tour = EVERY["failing"]
     tour = dataclasses.replace(tour, sentences={**tour.sentences, "name": {"de-en": (right, right)}})

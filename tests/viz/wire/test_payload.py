@@ -20,7 +20,7 @@ from tests.conftest import SENTENCES
 
 @pytest.fixture(scope="module")
 def large_trace():
-    """30 tokens a side, 6 layers x 8 heads x 3 kinds, as the size bar names it."""
+    """Return a trace of 30 tokens a side, with 6 layers of 8 heads of each kind."""
     return random_trace(30, 30)
 
 
@@ -50,12 +50,12 @@ def test_a_translation_of_thirty_tokens_fits(large_trace):
 
 
 def sent_bytes(content: dict) -> int:
-    """Of an answer, as /ask writes it."""
+    """Return the size of an answer as /ask sends it."""
     return len(json.dumps(for_page(content), ensure_ascii=False).encode())
 
 
 OPUS_MT, NLLB = (6, 8), (12, 16)  # layers a side and heads of published models
-DEEPEST = (24, 16)  # of M2M100's largest dense ones
+DEEPEST = (24, 16)  # the largest dense M2M100
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ DEEPEST = (24, 16)  # of M2M100's largest dense ones
     ],
 )
 def test_the_first_payload_has_at_most_one_megabyte(shape, tokens):
-    """Random attention, which no packing makes smaller; up to the longest text that each shape is allowed."""
+    """Random weights cannot be compressed. The number of tokens goes up to the limit for each shape."""
     layers, heads = shape
     trace = random_trace(tokens, tokens, layers=layers, heads=heads)
     packed, tree = payload.payload(trace), Tree.of(trace)
     assert sent_bytes(packed) <= 1_000_000
-    small = ["cross"] if tokens <= tiles.SIDE else []  # of larger maps they come layer by layer
-    assert not packed["lazy"] or [one["kind"] for one in packed["thumbnails"]] == small
-    # A layer of as many tokens as people translate is there at once.
+    small = ["cross"] if tokens <= tiles.SIDE else []  # thumbnails of larger maps are sent layer by layer
+    assert not packed["lazy"] or [thumbnails["kind"] for thumbnails in packed["thumbnails"]] == small
+    # Texts of ordinary length come with at least one layer.
     assert packed["blocks"] or tokens > 90
     opened = {"tree": steps.tree_payload(tree), "path": steps.path_payload(trace, tree.branches[0])}
     assert sent_bytes(opened) <= 1_000_000
@@ -103,7 +103,7 @@ def test_long_texts_are_sent_layer_by_layer():
         assert size[2:] == (40, 40) and np.array_equal(values == 0, expected < (0.5 / 255) ** 4)
         # Thin lines are not averaged away.
         assert values.max() == pytest.approx(trace.maps(kind).weights.max(), abs=0.01)
-        for transform in Transform:  # on no scale of colours more than what an eye can tell apart
+        for transform in Transform:  # the difference is invisible on every colour scale
             scale = ColourScale(transform=transform)
             assert np.abs(scale.apply(values) - scale.apply(expected)).max() < 0.01
     for kind in TRANSFORMER_KINDS:

@@ -10,7 +10,7 @@ from attention_atlas.viz.wire.survey import describe_head
 
 
 def surveyed(**values: tuple[float, float, float]) -> KindSurvey:
-    """Of one head: by name of a statistic its value, the lower end of its interval, and its adjusted p-value."""
+    """Return a survey of one head. values: statistic -> value, lower end of its interval, adjusted p-value."""
     statistics = {
         name: Estimate(*(np.array([[number]]) for number in (value, low, value, p)), chance=0.1, sentences=9)
         for name, (value, low, p) in values.items()

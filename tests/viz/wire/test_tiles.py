@@ -67,16 +67,16 @@ def test_tiles_and_strips_have_the_cells_of_the_map():
 
 
 def test_payloads_of_large_maps_are_small_and_files_name_missing_maps():
-    """Tiles come when they are looked at; an exact payload, which can ask for nothing, holds one head's."""
+    """Tiles are sent on demand; an exact payload is for a file without a server, so it contains one head's tiles."""
     trace = random_trace(300, 40, layers=2)
     sent = payload.payload(trace)
     assert len(json.dumps(sent)) < payload.MAX_BYTES and not sent["blocks"] and sent["lazy"]
     assert [sent["kinds"][kind.value]["large"] for kind in trace.kinds] == [True, False, True]
     assert sent["kinds"]["cross"]["readings"] == [None, None] != sent["kinds"]["decoder_self"]["readings"]
     alone = payload.payload(trace, Selection(SELF, 1, 3), exact=True)
-    (held,) = alone["tiles"]
-    assert (held["layer"], held["head"], len(alone["strips"])) == (1, 3, 2)
-    assert len(held["tiles"]) == len(tiles.all_tiles(trace, SELF)) == 4 + 1 + 1 + 1
+    (head,) = alone["tiles"]
+    assert (head["layer"], head["head"], len(alone["strips"])) == (1, 3, 2)
+    assert len(head["tiles"]) == len(tiles.all_tiles(trace, SELF)) == 4 + 1 + 1 + 1
     assert {block["kind"] for block in alone["blocks"]} == {"decoder_self"}
     assert "layer 2, head 4" in alone["left_out"] and "left_out" not in sent
     assert "smaller ones" in payload.payload(trace, Selection(AttentionKind.DECODER_SELF), exact=True)["left_out"]
@@ -105,7 +105,7 @@ def test_requests_for_tiles_and_cells():
             maps.page_tiles(context, None, {"wanted": [], **request, **wrong})
 
 
-@pytest.mark.parametrize("wanted", [[(9, 0, 0)], [(0, 2, 0)], [(0, 0, -1)], [(0, 0, 0)] * 41])
-def test_unknown_tiles_are_refused(wanted):
+@pytest.mark.parametrize("places", [[(9, 0, 0)], [(0, 2, 0)], [(0, 0, -1)], [(0, 0, 0)] * 41])
+def test_unknown_tiles_are_refused(places):
     with pytest.raises(Refusal):
-        tiles.tiles(random_trace(300, 40), SELF, 0, 0, wanted)
+        tiles.tiles(random_trace(300, 40), SELF, 0, 0, places)
