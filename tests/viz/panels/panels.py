@@ -33,9 +33,8 @@ def _values(control: Control, scene: Scene) -> tuple:
         return control.coerce(-999, config), control.coerce(9999, config), control.coerce(None, config)
     if isinstance(control, Choice):
         return tuple(control.options)
-    return "", " ".join(
-        reversed(scene.trace.source_text.split())
-    )  # a permutation of the words, which the panel "Break it" requires
+    # The panel "Break it" requires a permutation of the sentence's words.
+    return "", " ".join(reversed(scene.trace.source_text.split()))
 
 
 def contents(panel: Panel, scene: Scene, *values: object) -> list[Blocks]:
@@ -45,7 +44,7 @@ def contents(panel: Panel, scene: Scene, *values: object) -> list[Blocks]:
 
 
 def begin(panel: Panel, scene: Scene, block: dict, *values: object) -> tuple[Scene, list[tuple[int, int]]]:
-    """Start the work of a block as the page does. Returns the scene that requests its result, and the progress."""
+    """Start the work of a block as the page does. Return the scene that requests its result, and the progress."""
     begun = replace(scene, begun=frozenset([block["work"]]))
     with pytest.raises(WorkNeeded) as needed:
         panel.content(begun, *values)

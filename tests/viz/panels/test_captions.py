@@ -41,14 +41,14 @@ def test_the_kernels_truth_is_the_first_editions(scene):
 def test_position_codes_follow_the_stated_definitions():
     n, d = 7, 8
     at = torch.arange(n)
-    assert normalised_count_encoding(at, d, length=n, base=1e4)[-1] == 1  # by n it would be (n − 1) / n
-    ours, theirs = sinusoidal_encoding(at, d), tutorial_encoding(at, d, length=n, base=1e4).float()
+    assert normalised_count_encoding(at, d, length=n, base=1e4)[-1] == 1  # divided by n it would be (n − 1) / n
+    paper, tutorial = sinusoidal_encoding(at, d), tutorial_encoding(at, d, length=n, base=1e4).float()
     for pair in range(d // 2):
         exponent = 2 * pair / d
-        assert torch.allclose(ours[:, 2 * pair], (at / 1e4**exponent).sin(), atol=1e-5)
-        assert torch.allclose(ours[:, 2 * pair + 1], (at / 1e4**exponent).cos(), atol=1e-5)
-        assert torch.allclose(theirs[:, 2 * pair], (at / 1e4 ** (2 * exponent)).sin(), atol=1e-5)  # twice as large
-    assert torch.allclose(theirs[:, 1], (at / 1e4 ** (2 / d)).cos(), atol=1e-5)  # its sine turns with exponent 0
+        assert torch.allclose(paper[:, 2 * pair], (at / 1e4**exponent).sin(), atol=1e-5)
+        assert torch.allclose(paper[:, 2 * pair + 1], (at / 1e4**exponent).cos(), atol=1e-5)
+        assert torch.allclose(tutorial[:, 2 * pair], (at / 1e4 ** (2 * exponent)).sin(), atol=1e-5)  # twice as large
+    assert torch.allclose(tutorial[:, 1], (at / 1e4 ** (2 / d)).cos(), atol=1e-5)  # its sine has exponent 0
 
 
 def test_a_layer_norm_has_mean_0_and_variance_1_before_gain_and_bias(scene):

@@ -1,4 +1,4 @@
-"""The circuit panel draws what the library finds, keeps what it says, and refuses in words."""
+"""The panel "Circuit": its picture, measurements, files and refusals, compared with the library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def scene(tiny_translator) -> Scene:
 
 
 def of_type(blocks: list[dict], name: str) -> dict:
-    """The first block of a type, wherever it stands."""
+    """Return the first block of a type, also within other blocks."""
     queue = list(blocks)
     while queue:
         block = queue.pop(0)
@@ -63,14 +63,12 @@ def test_the_picture_has_the_edges_that_the_library_finds(scene):
 
 def test_an_edge_is_measured_by_cutting_it(scene):
     pair = circuit.pair_with(scene, SECOND)
-    own = circuits.find_circuit(scene.translator, [pair])
-    edge = next(edge for edge, _ in own.top_edges(40) if edge.letter)
+    circuit_of_pair = circuits.find_circuit(scene.translator, [pair])
+    edge = next(edge for edge, _ in circuit_of_pair.top_edges(40) if edge.letter)
     data = {"act": "measured", "sender": edge.sender, "receiver": edge.receiver}
     _, facts = named("why-circuit").act(scene, data, SECOND, 20, "")
-    ways = edge.receiver, edge.reader, "logits", ""
-    expected = [
-        format_effect(own.path_effect(edge.sender, way)) for way in ways if way != "logits" or edge.sender[0] == "d"
-    ]
+    targets = (edge.receiver, edge.reader, *(["logits"] if edge.sender[0] == "d" else []), "")
+    expected = [format_effect(circuit_of_pair.path_effect(edge.sender, target)) for target in targets]
     assert [value for _, value, _ in facts["items"]] == expected
     with pytest.raises(Refusal, match="no such edge"):
         named("why-circuit").act(scene, {**data, "receiver": "encoder.embed"}, SECOND, 20, "")
@@ -80,7 +78,7 @@ def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
     monkeypatch.setattr(circuit, "pair_sentences", lambda *_: [circuit.pair_with(scene, SECOND)] * 9)
     panel, typed = named("why-circuit"), "Hund = Katze"
     _, parts = begin(panel, scene, of_type(panel.content(scene, SECOND, 20, typed), "take"), SECOND, 20, typed)
-    assert parts == sorted(parts) and parts[-1] == (5, 5)  # three pairs find it; six test it, four and two
+    assert parts == sorted(parts) and parts[-1] == (5, 5)  # three pairs to find it, six to test it in batches of four
     content = panel.content(scene, SECOND, 20, typed)
     table = [block for block in content if block["type"] == "table"][-1]
     assert len(table["rows"]) == 12 and table["rows"][9][2].startswith("1.00 [")
@@ -89,7 +87,7 @@ def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
         begin(panel, scene, of_type(panel.content(scene, SECOND, 20, "Hund"), "take"), SECOND, 20, "Hund")
 
 
-def test_the_rest_is_cut_and_what_comes_is_a_file(scene):
+def test_cutting_all_other_edges_and_exporting_the_circuit(scene):
     panel = named("why-circuit")
     (cards,) = panel.act(scene, {"act": "alone"}, SECOND, 80, "")
     assert cards["items"][0][1] == scene.trace.translation
@@ -98,14 +96,14 @@ def test_the_rest_is_cut_and_what_comes_is_a_file(scene):
     assert "a0.h1->c2.h3<q>" in written["edges"] and "enc.input->c0.h0<k>" in written["edges"]
 
 
-@pytest.mark.parametrize(("text", "said"), [(SENTENCE, "the same"), ("", None)], ids=["same", "none"])
-def test_what_cannot_be_compared_is_said_beside_the_words(scene, text, said):
+@pytest.mark.parametrize(("text", "message"), [(SENTENCE, "the same"), ("", None)], ids=["same", "none"])
+def test_a_sentence_that_cannot_be_compared_gets_a_message(scene, text, message):
     words, *rest = named("why-circuit").content(scene, text, 20, "")
-    assert words["type"] == "words" and bool(rest) == bool(said)
-    assert said is None or said in str(for_page(rest[0]["text"]))
+    assert words["type"] == "words" and bool(rest) == bool(message)
+    assert message is None or message in str(for_page(rest[0]["text"]))
 
 
-def test_edges_that_lead_into_one_head_are_named_apart():
+def test_edges_into_one_head_are_distinguishable():
     edges = [
         DrawnEdge(sender, "decoder.0.cross.1", letter, 1.0)
         for sender in ("encoder.embed", "encoder.0.ffn")
@@ -116,19 +114,18 @@ def test_edges_that_lead_into_one_head_are_named_apart():
     middles, nodes, ends = figure.data[-3:]
     assert len({*zip(middles.x, middles.y)}) == len(edges)
     assert sorted(nodes.text) == ["2", "FF", "x"] and list(ends.text) == ["Hund", "dog"]
-    # A node has its own place, whatever else is drawn: columns in the order of the pass, a head's row is its number.
+    # The position of a node does not depend on other nodes: columns follow the pass, a head's row is its index.
     alone = plot_circuit(edges[:1], shape).data[-2]
-    where = dict(zip(nodes.ids, zip(nodes.x, nodes.y)))
-    assert {name: place for name, place in zip(alone.ids, zip(alone.x, alone.y))}.items() <= where.items()
+    positions = dict(zip(nodes.ids, zip(nodes.x, nodes.y)))
+    assert {name: place for name, place in zip(alone.ids, zip(alone.x, alone.y))}.items() <= positions.items()
     order = ["encoder.embed", "encoder.0.self.0", "encoder.0.ffn", "decoder.embed", "decoder.0.self.0"]
     places = [shape.position(name) for name in (*order, "decoder.0.cross.0", "decoder.0.ffn", "logits")]
     assert [x for x, _ in places] == sorted({x for x, _ in places})
-    assert (
-        len({shape.position(f"decoder.0.cross.{head}") for head in range(8)} | {shape.position("decoder.0.ffn")}) == 9
-    )
+    heads = [f"decoder.0.cross.{head}" for head in range(8)]
+    assert len({shape.position(name) for name in (*heads, "decoder.0.ffn")}) == 9
 
 
-def test_of_unequal_lengths_the_decoder_alone_is_drawn(scene):
+def test_sentences_of_unequal_length_show_only_the_decoder(scene):
     content = named("why-circuit").content(scene, "Hund", 10, "")
     assert "different numbers of tokens" in str(for_page(content))
     drawn = of_type(content, "figure")["figure"]["data"][-2]

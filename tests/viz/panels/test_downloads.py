@@ -23,7 +23,7 @@ def scene(tiny_translator) -> Scene:
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
-def test_what_is_taken_away_reads_back(scene, name) -> None:
+def test_files_of_the_matrix_read_back(scene, name) -> None:
     file = downloads.matrix_file(scene, {"format": name})
     assert file.name == f"why-step4.{name}" and file.media_type == FORMATS[name].media_type
     values = FORMATS[name].why.read(file.content)
@@ -32,8 +32,8 @@ def test_what_is_taken_away_reads_back(scene, name) -> None:
     np.testing.assert_array_equal(values, np.stack([row.values for row in expected.rows]))
 
 
-def test_only_what_can_hold_an_answer_is_offered(scene) -> None:
-    offered = [one["text"] for one in downloads.exports()["formats"]]
+def test_only_formats_that_hold_the_matrix_are_offered(scene) -> None:
+    offered = [entry["text"] for entry in downloads.exports()["formats"]]
     assert offered == ["csv", "json", "npz"]
     for wrong in ("html", "exe", None):
         with pytest.raises(ValueError, match="asked for something unknown"):
@@ -50,17 +50,17 @@ EXPERIMENTS = {
 def last_blocks(scene, name: str) -> tuple[list[dict], np.ndarray]:
     """Return the last blocks of a panel, and its numbers computed by the library."""
     if name == "heads":
-        *_, found = heads.explore_heads(scene, "zero", "all")
+        *_, blocks = heads.explore_heads(scene, "zero", "all")
         rows = why.measure_heads(scene.translator, scene.trace, step=3).effects
-        return found, np.concatenate(list(rows.values()))
+        return blocks, np.concatenate(list(rows.values()))
     if name == "patch":
         return patch.patch(scene, *EXPERIMENTS[name][1]), why.patch(
             scene.translator, scene.trace, "Der Hund", step=3, direction=PatchMode.NOISE
         ).metrics
-    *_, found = smallest.search_sets(scene, "zero")
+    *_, blocks = smallest.search_sets(scene, "zero")
     sets = [why.find_smallest_set(scene.translator, scene.trace, seed=seed).kept for seed in smallest.ORDERS]
     layers, width = scene.translator.model.num_layers, scene.translator.model.num_heads
-    return found, np.array(
+    return blocks, np.array(
         [
             [(kind, layer, head) in kept for head in range(width[kind])]
             for kept in sets
@@ -72,11 +72,11 @@ def last_blocks(scene, name: str) -> tuple[list[dict], np.ndarray]:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
-    found, expected = last_blocks(scene, name)
-    buttons = next(block for block in found if block["type"] == "exports")
+def test_files_of_an_experiment_read_back(scene, name) -> None:
+    blocks, expected = last_blocks(scene, name)
+    buttons = next(block for block in blocks if block["type"] == "exports")
     act, controls = EXPERIMENTS[name]
-    for form in (one["text"] for one in buttons["formats"]):
+    for form in (entry["text"] for entry in buttons["formats"]):
         data = {**json.loads(json.dumps(buttons["data"])), "format": form}
         written = act(scene, data, *controls)
         assert written.name.endswith(f".{form}")
@@ -93,6 +93,6 @@ def test_the_numbers_of_an_experiment_read_back(scene, name) -> None:
 @pytest.mark.parametrize(
     "sets", [None, [], [{}], "x", ["x"], [{"kept": [["roof", 0, 0]], "heads": 1, "tried": 1, "verified": True}]]
 )
-def test_sets_that_are_none_are_not_written(scene, sets) -> None:
+def test_invalid_sets_are_refused(scene, sets) -> None:
     with pytest.raises(ValueError):
         smallest.as_file(scene, {"format": "csv", "sets": sets}, "zero")

@@ -32,7 +32,7 @@ def test_attention_shows_content_bias_and_their_sum(scene):
     assert len(table["columns"]) == len(table["rows"][1]) == 11
 
 
-def test_a_flat_curve_is_no_curve_and_other_heads_keep_theirs(scene):
+def test_flattening_one_heads_bias_keeps_the_others(scene):
     selected = Scene(scene.trace, Selection(kind=AttentionKind.ENCODER_SELF, layer=0, head=2), scene.translator)
     changes = interventions_for(selected, FLAT, 0)
     output = scene.translator.inspect(scene.trace.source_ids, scene.trace.target_ids, interventions=changes)
@@ -43,7 +43,7 @@ def test_a_flat_curve_is_no_curve_and_other_heads_keep_theirs(scene):
         interventions_for(Scene(scene.trace, Selection(kind=AttentionKind.CROSS), scene.translator), FLAT, 0)
 
 
-def test_curves_are_what_is_added(scene):
+def test_bias_curves_equal_the_recorded_biases(scene):
     biases = curves(scene.translator.model.decoder, 1)
     bias = scene.output.attention(AttentionKind.DECODER_SELF, 1).bias[0]
     for distance in range(bias.shape[-1]):

@@ -1,4 +1,4 @@
-"""The tab "Heads": what its panels say is what the survey and the trace hold."""
+"""The tab "Heads": its panels agree with the survey and the trace."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def surveyed(tiny_translator):
     run = SurveyRun(
         tiny_translator, "de-en", Corpus("few", lambda: ((line, "") for line in SENTENCES[0:10:2]), own=True)
     )
-    return _with(tiny_translator, run.result(run.work()))
+    return with_survey(tiny_translator, run.result(run.work()))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def scene(surveyed) -> Scene:
     return Scene(surveyed.translate(SENTENCES[0], "de-en"), Selection(ENCODER, 1, 2, 3, 3), surveyed)
 
 
-def test_the_overview_holds_every_value(scene, surveyed):
+def test_the_overview_has_every_statistic(scene, surveyed):
     sent, *_ = survey.overview(scene)
     kinds = surveyed.survey.directions["de-en"].kinds
     assert [kind["kind"] for kind in sent["kinds"]] == [kind.value for kind in kinds]
@@ -56,7 +56,7 @@ def test_the_overview_holds_every_value(scene, surveyed):
             np.testing.assert_allclose(kind["statistics"][name]["low"], e.low.reshape(-1), atol=1e-3)
 
 
-def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveyed(scene, surveyed, tiny_translator):
+def test_the_explorer_gets_the_head_names_of_these_weights_only(scene, surveyed, tiny_translator):
     direction = surveyed.survey.directions["de-en"]
     bold = replace(
         direction,
@@ -73,7 +73,7 @@ def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveye
             for kind, k in direction.kinds.items()
         },
     )
-    payload = explorer.explorer_payload(Translators([_with(surveyed, bold)]), scene.trace, Selection())["marks"]
+    payload = explorer.explorer_payload(Translators([with_survey(surveyed, bold)]), scene.trace, Selection())["marks"]
     expected = {
         (kind.value, str(STATISTICS[name].title), layer, head, round(float(k.statistics[name].value[layer, head]), 2))
         for kind, k in bold.kinds.items()
@@ -81,7 +81,8 @@ def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveye
         for head, names in enumerate(row)
         for name in names
     }
-    assert {(one["kind"], str(one["title"]), *head) for one in payload["named"] for head in one["heads"]} == expected
+    named = {(name["kind"], str(name["title"]), *head) for name in payload["named"] for head in name["heads"]}
+    assert named == expected
     assert expected and payload["sentences"] == direction.sentences
     for translators in (Translators([tiny_translator]), None):
         assert explorer.explorer_payload(translators, scene.trace, Selection())["marks"] == {}
@@ -89,14 +90,14 @@ def test_the_explorer_is_told_the_names_of_exactly_the_weights_that_were_surveye
     assert len(json.dumps(for_page(payload))) < 100 + 150 * len(STATISTICS) + 16 * len(expected)
 
 
-def _with(translator, found):
-    """The translator with this survey of its weights."""
-    other = copy(translator)
-    other.survey = Survey("tiny", translator.digest, {"de-en": found})
-    return other
+def with_survey(translator, direction_survey):
+    """Return a copy of a translator with this survey of its weights."""
+    surveyed = copy(translator)
+    surveyed.survey = Survey("tiny", translator.digest, {"de-en": direction_survey})
+    return surveyed
 
 
-def test_a_card_is_of_its_head_and_tests_it_here(scene, surveyed):
+def test_a_card_has_its_heads_statistics_here_and_in_the_survey(scene, surveyed):
     title, button, row, counted = survey.card(scene, {"kind": "encoder_self", "layer": 1, "head": 2})
     table, beside = row["blocks"]
     assert title["text"].startswith("Encoder self-attention, layer 2, head 3: ")
@@ -119,10 +120,10 @@ def test_a_card_is_of_its_head_and_tests_it_here(scene, surveyed):
             survey.card(scene, wrong)
 
 
-def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
+def test_word_links_start_with_the_row_that_aligns_best(scene, surveyed):
     direction = surveyed.survey.directions["de-en"]
     cross = direction.kinds[AttentionKind.CROSS]
-    read = cross.statistics["diagonal"]  # whatever there is
+    read = cross.statistics["diagonal"]  # any statistic
     better = np.where(np.arange(read.value.size).reshape(read.value.shape) % 2, 0.5, -0.5)  # at every other head
 
     def scene_of(layer: int, head: int) -> Scene:
@@ -134,7 +135,9 @@ def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
             ),
         }
         return Scene(
-            scene.trace, Selection(AttentionKind.CROSS, layer, head), _with(surveyed, replace(direction, kinds=kinds))
+            scene.trace,
+            Selection(AttentionKind.CROSS, layer, head),
+            with_survey(surveyed, replace(direction, kinds=kinds)),
         )
 
     assert alignment.PANEL.controls[1].start == alignment.MEASURED
@@ -145,12 +148,14 @@ def test_word_links_begin_with_the_row_that_was_measured(scene, surveyed):
         assert words in note["text"]
         assert sent == alignment.alignment(example, alignment.SELECTED, row.value)[1]
     assert (
-        alignment.measured_row(replace(scene, made_by=_with(surveyed, replace(direction, kinds={}))), alignment.ALL)
+        alignment.measured_row(
+            replace(scene, made_by=with_survey(surveyed, replace(direction, kinds={}))), alignment.ALL
+        )
         is RowToken.READ
     )
 
 
-def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
+def test_a_pinned_cell_ranks_heads_by_the_pattern_it_shows(scene, surveyed):
     content = search.search(scene)
     assert "The pinned cell" in content[0]["text"]
     ranking = content[1]["blocks"][0]
@@ -160,7 +165,7 @@ def test_a_pinned_cell_finds_heads_by_what_it_is_an_example_of(scene, surveyed):
     assert str(ranking["rows"][0][0]) == f"layer {layer + 1}, head {head + 1}"
 
 
-def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
+def test_a_heads_own_links_give_it_an_error_of_zero(scene):
     maps = word_maps(scene.translator, scene.trace)[RowToken.READ].weights
     links = [list(link) for link in sorted(alignment.best_links(maps[2, 1]))]
     data = {"sure": links, "possible": links[:1]}
@@ -169,9 +174,9 @@ def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
     perfect = {str(row[0]) for row in table["rows"] if row[2]["text"] == "0.000" and str(row[1]) == "token read"}
     assert "layer 3, head 2" in perfect
     rates = np.frombuffer(base64.b64decode(grids["maps"][0]["data"]), "<f4").reshape(maps.shape[:2])
+    gold = set(map(tuple, links))
     expected = [
-        [1 - 2 * len(alignment.best_links(one) & set(map(tuple, links))) / (len(one) + len(links)) for one in layer]
-        for layer in maps
+        [1 - 2 * len(alignment.best_links(head) & gold) / (len(head) + len(gold)) for head in layer] for layer in maps
     ]
     np.testing.assert_allclose(rates, expected, atol=1e-6)
     for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
@@ -180,7 +185,7 @@ def test_a_heads_own_links_give_it_no_error_and_every_head_is_scored(scene):
                 alignment.score_heads(scene, {**data, name: wrong}, alignment.SELECTED, RowToken.READ.value)
 
 
-def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
+def test_a_possible_link_is_neither_required_nor_wrong(scene):
     maps = word_maps(scene.translator, scene.trace)[RowToken.PREDICTED].weights
     links = [list(link) for link in sorted(alignment.best_links(maps[0, 3]))]
     _, both = alignment.score_heads(
@@ -192,7 +197,7 @@ def test_a_possible_link_is_not_asked_for_and_not_counted_as_wrong(scene):
     assert best[2]["text"] == "0.000"
 
 
-def test_links_are_read_from_whatever_is_asked_for(scene, surveyed):
+def test_links_are_read_from_every_source(scene, surveyed):
     rates = {}
     for source in alignment.PANEL.controls[0].options:
         for row in RowToken:
@@ -201,23 +206,23 @@ def test_links_are_read_from_whatever_is_asked_for(scene, surveyed):
     assert "No heads of this model have been chosen" in rates[alignment.CHOSEN, RowToken.READ][0]
     assert len({text for text, _ in rates.values()}) == len(rates) - 1
     voters = (Voter(0, 2, RowToken.READ, False), Voter(2, 1, RowToken.PREDICTED, False))
-    linked = _with(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=voters))
+    linked = with_survey(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=voters))
     note, sent, _ = alignment.alignment(
         Scene(scene.trace, scene.selection, linked), alignment.CHOSEN, RowToken.READ.value
     )
     assert "layer 1, head 3; layer 3, head 2" in note["text"]
     maps = word_maps(linked, scene.trace)
-    one, two = maps[RowToken.READ].weights[0, 2], maps[RowToken.PREDICTED].weights[2, 1]
-    mean = sum(part / part.sum(-1, keepdims=True) for part in (one, two)) / 2
+    first, second = maps[RowToken.READ].weights[0, 2], maps[RowToken.PREDICTED].weights[2, 1]
+    mean = sum(weights / weights.sum(-1, keepdims=True) for weights in (first, second)) / 2
     np.testing.assert_allclose(sent["scores"], mean, atol=6e-4)
 
 
-def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_translator):
-    twin = _with(surveyed, surveyed.survey.directions["de-en"])
-    twin.name, twin.digest = "twin", "1" * 16
-    twin.survey = replace(twin.survey, digest=twin.digest)
-    two = replace(scene, served=Translators([surveyed, twin]))
-    (slot,) = match.side_by_side(two, ENCODER.value)
+def test_a_model_compared_with_itself_matches_every_head(scene, surveyed, tiny_translator):
+    model_copy = with_survey(surveyed, surveyed.survey.directions["de-en"])
+    model_copy.name, model_copy.digest = "twin", "1" * 16
+    model_copy.survey = replace(model_copy.survey, digest=model_copy.digest)
+    scene_of_two = replace(scene, served=Translators([surveyed, model_copy]))
+    (slot,) = match.side_by_side(scene_of_two, ENCODER.value)
     note, row, *_ = slot["blocks"]
     table = row["blocks"][0]["blocks"][0]
     assert "de-en of twin" in note["text"]
@@ -226,26 +231,24 @@ def test_a_model_beside_itself_finds_every_head_again(scene, surveyed, tiny_tran
         assert row[0] == row[1] and row[2]["text"] == "0.00" and str(row[3]) == "yes" and row[4]["text"] == "1.00"
     for wrong in ({"option": 1}, {"option": "0"}, {}):
         with pytest.raises(ValueError, match="option"):
-            match.compare_with(two, wrong, ENCODER.value)
+            match.compare_with(scene_of_two, wrong, ENCODER.value)
     (alone,) = match.side_by_side(scene, ENCODER.value)
     assert "No other model" in alone["text"]
     (nothing,) = match.side_by_side(replace(scene, made_by=tiny_translator), ENCODER.value)
     assert "survey 200 sentences in the panel All heads" in nothing["text"]
 
 
-def test_a_survey_can_be_taken_from_the_page(tiny_translator, monkeypatch):
+def test_a_survey_taken_on_the_page_is_used_by_all_panels(tiny_translator, monkeypatch):
     monkeypatch.setattr(surveys, "sentences", lambda language: SENTENCES[0:10:2])
     monkeypatch.setattr(surveys, "PAGE_WINDOW", 3)
     monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
     scene = Scene(tiny_translator.translate(SENTENCES[0], "de-en"), Selection(), tiny_translator)
     (take,) = survey.overview(scene)
-    again, parts = begin(survey.PANEL, scene, take)
+    begun, parts = begin(survey.PANEL, scene, take)
     assert parts == sorted(parts) and parts[-1] == (5, 5)  # heads are chosen in two parts, as sentences are measured
-    assert survey.overview(scene)[0]["type"] == survey.overview(again)[0]["type"] == "survey"
+    assert survey.overview(scene)[0]["type"] == survey.overview(begun)[0]["type"] == "survey"
     with monkeypatch.context() as patch:
-        patch.setattr(
-            type(tiny_translator.tokenizer), "encode", None
-        )  # what is measured is kept, no sentence read again
+        patch.setattr(type(tiny_translator.tokenizer), "encode", None)  # no sentence may be read again
         survey_work = surveys.find_survey(tiny_translator, "de-en")
     assert survey_work.linked_by == find_linking_heads(tiny_translator, "de-en", SENTENCES[0:10:2]) != ()
     assert "alignment_read" in survey_work.kinds[AttentionKind.CROSS].statistics
@@ -259,11 +262,11 @@ def test_another_process_takes_the_same_survey(tiny_checkpoint, monkeypatch):
     assert works[0].key == works[1].key
     for work in works:
         list(work.run())
-    one, two = (work.result() for work in works)
-    assert to_json(Survey("", "", {"de-en": one})) == to_json(Survey("", "", {"de-en": two}))
+    first, second = (to_json(Survey("", "", {"de-en": work.result()})) for work in works)
+    assert first == second
 
 
-def test_a_survey_of_translations_without_words_chooses_no_heads(tiny_translator, monkeypatch):
+def test_a_survey_of_empty_translations_selects_no_linking_heads(tiny_translator, monkeypatch):
     monkeypatch.setattr(surveys, "sentences", lambda language: SENTENCES[0:10:2])
     monkeypatch.setattr(Translator, "translate_batch", lambda translator, texts, direction: [""] * len(texts))
     monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())

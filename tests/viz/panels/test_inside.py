@@ -1,5 +1,7 @@
-"""The panels of Inside, read back from their blocks: numbers against numpy and torch, on models of both norms
-and of other families' shapes."""
+"""The panels of the tab "Inside": numbers read back from their blocks, compared with numpy and torch.
+
+They run on a pre-norm and on a post-norm model.
+"""
 
 from __future__ import annotations
 
@@ -49,31 +51,34 @@ def scene(request, tiny_translator, tokenizer) -> Scene:
     return Scene(translator.translate(TEXT), Selection(AttentionKind.DECODER_SELF, 2, 3, 1), translator)
 
 
-def drawn(found: list[dict]) -> dict[str, np.ndarray]:
-    """The matrices of the panel's maps by their titles, as the page decodes them."""
-    every = [part for block in found for part in (block["blocks"] if block["type"] == "row" else [block])]
-    maps = [heatmap for block in every if block["type"] == "maps" for heatmap in block["maps"]]
+def flat(content: list[dict]) -> list[dict]:
+    """Return the blocks of a panel, with rows replaced by their parts."""
+    return [part for block in content for part in (block["blocks"] if block["type"] == "row" else [block])]
+
+
+def drawn(content: list[dict]) -> dict[str, np.ndarray]:
+    """Return the matrices of a panel's maps by title, decoded as by the page."""
+    maps = [heatmap for block in flat(content) if block["type"] == "maps" for heatmap in block["maps"]]
     return {
         str(heatmap["title"]): np.frombuffer(base64.b64decode(heatmap["data"]), "<f4").reshape(heatmap["shape"])
         for heatmap in maps
     }
 
 
-def tables(found: list[dict]) -> list[dict]:
-    every = [part for block in found for part in (block["blocks"] if block["type"] == "row" else [block])]
-    return [block for block in every if block["type"] == "table"]
+def tables(content: list[dict]) -> list[dict]:
+    return [block for block in flat(content) if block["type"] == "table"]
 
 
-def test_a_heatmap_carries_every_number() -> None:
+def test_a_heatmap_contains_every_number() -> None:
     values = np.array([[1.0, -2.5, np.nan], [np.inf, -np.inf, 1e-7]])
     heatmap = blocks.heatmap(values, "title", frame=(0, 1, 2, 2))
-    back = np.frombuffer(base64.b64decode(heatmap["data"]), "<f4").reshape(heatmap["shape"])
-    np.testing.assert_array_equal(back, np.where(np.isfinite(values), values, np.nan).astype(np.float32))
+    read = np.frombuffer(base64.b64decode(heatmap["data"]), "<f4").reshape(heatmap["shape"])
+    np.testing.assert_array_equal(read, np.where(np.isfinite(values), values, np.nan).astype(np.float32))
     assert heatmap["limit"] == 2.5 and heatmap["frame"] == [0, 1, 2, 2]
     assert blocks.heatmap(np.zeros((1, 1)), "title")["limit"] == 1.0
 
 
-def test_projections_draw_the_stream_and_what_becomes_of_it(scene) -> None:
+def test_projections_draw_the_stream_and_its_queries_keys_and_values(scene) -> None:
     output, module = scene.output, scene.translator.model.attention(AttentionKind.CROSS, 1)
     content = projections.project(scene, "cross", 2, 3)
     arrays = drawn(content)
@@ -87,7 +92,7 @@ def test_projections_draw_the_stream_and_what_becomes_of_it(scene) -> None:
     assert "V from the memory" in content[0]["text"]
 
 
-def test_of_a_wide_model_whole_heads_around_the_chosen_one_are_shown() -> None:
+def test_a_wide_model_shows_whole_heads_around_the_selected_one() -> None:
     assert projections.window(256, 32, 7) == (0, 256)
     for head in range(16):
         first, last = projections.window(1024, 64, head)
@@ -107,17 +112,17 @@ def test_heads_show_parts_that_sum_to_what_was_added(scene) -> None:
 
 def test_the_attention_panel_draws_the_whole_head(scene) -> None:
     content = attention.attention(scene, "", 0, 0, 0)
-    shown, weights = drawn(content), scene.trace.decoder_self.weights[2, 3]
-    np.testing.assert_allclose(shown["softmax"], weights, atol=1e-5)
-    scores = shown["Q Kᵀ / √8"].astype(np.float64)
+    matrices, weights = drawn(content), scene.trace.decoder_self.weights[2, 3]
+    np.testing.assert_allclose(matrices["softmax"], weights, atol=1e-5)
+    scores = matrices["Q Kᵀ / √8"].astype(np.float64)
     open_cells = np.tri(*scores.shape, dtype=bool)
-    np.testing.assert_array_equal(np.isnan(shown["masked"]), ~open_cells)
+    np.testing.assert_array_equal(np.isnan(matrices["masked"]), ~open_cells)
     expected = torch.tensor(np.where(open_cells, scores, -np.inf)).softmax(-1).numpy()
     np.testing.assert_allclose(expected, weights, atol=1e-5)
     assert "0 cells" not in str(content) and drawn(attention.attention(scene, "cross", 1, 1, 1))["masked"].size
 
 
-def test_without_weights_and_the_trained_head_are_drawn_side_by_side(scene) -> None:
+def test_attention_without_weights_is_drawn_beside_a_trained_head(scene) -> None:
     model, ids = scene.translator.model, torch.tensor([scene.trace.source_ids])
     for which, x in (("alone", model.token_rows(ids)), ("placed", model.embed(ids))):
         content = drawn(plain.plain(scene, which, 2, 3))
@@ -138,7 +143,7 @@ def test_the_kernels_panel_draws_weights_that_make_the_curve(scene) -> None:
 
 
 def decoded(values: object) -> np.ndarray:
-    """A figure's numbers: plotly writes arrays as {dtype, bdata}."""
+    """Decode the numbers of a figure: plotly writes arrays as {dtype, bdata}."""
     if isinstance(values, dict):
         return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
     return np.array(values, float)
@@ -157,15 +162,21 @@ def test_the_scale_panel_measures_this_head(scene) -> None:
 
 
 def test_the_race_runs_at_sizes_that_its_heads_divide(scene) -> None:
-    for heads_, d_model, width in ((8, 32, 32), (5, 32, 30), (32, 16, 32)):
-        content = race.race(scene, 2, 3, d_model, heads_, 1)
-        mine, tried = tables(content)[0]["rows"]
-        assert [cell["text"] for cell in tried[1:6]] == ["2", "3", str(width), str(heads_), str(width // heads_)]
-        assert mine[3]["text"] == "32" and mine[4]["text"] == "4"
+    for num_heads, d_model, width in ((8, 32, 32), (5, 32, 30), (32, 16, 32)):
+        content = race.race(scene, 2, 3, d_model, num_heads, 1)
+        model_row, race_row = tables(content)[0]["rows"]
+        assert [cell["text"] for cell in race_row[1:6]] == [
+            "2",
+            "3",
+            str(width),
+            str(num_heads),
+            str(width // num_heads),
+        ]
+        assert model_row[3]["text"] == "32" and model_row[4]["text"] == "4"
         assert any("evenly" in block.get("text", "") for block in content) is (width != d_model)
 
 
-def test_the_space_panel_says_what_holds_and_refuses_in_words(scene) -> None:
+def test_the_space_panel_lists_neighbours_and_sums_and_refuses_two_words(scene) -> None:
     word = space.longest_piece(scene.trace, scene.translator)
     content = space.embedding_space(scene, word, "")
     assert len(content[1]["blocks"][0]["blocks"][0]["rows"]) == 10
@@ -179,17 +190,17 @@ def test_the_space_panel_says_what_holds_and_refuses_in_words(scene) -> None:
         space.embedding_space(scene, "two words", "")
 
 
-def test_masks_are_drawn_as_squares_and_so_are_the_weights(scene) -> None:
+def test_masks_and_weights_of_a_padded_batch_are_drawn(scene) -> None:
     batch = padding.make_batch_masks(scene.translator, scene.trace)
-    blocks_ = [block for block in masks.show_masks(scene, "masks", "") if block["type"] == "maps"]
-    assert len(blocks_) == 2
-    for i, block in enumerate(blocks_):
+    sentences = [block for block in masks.show_masks(scene, "masks", "") if block["type"] == "maps"]
+    assert len(sentences) == 2
+    for i, block in enumerate(sentences):
         content = drawn([block])
         for name, mask in batch.squares(i).items():
             np.testing.assert_array_equal(content[str(masks.TITLES[name])], mask)
         assert block["maps"][0]["columns"] == [*map(display, batch.tokens[i])]
-        names, own = block["maps"][-1]["rows"], row_names(scene.trace, AttentionKind.CROSS)
-        assert len(names) == len(batch.inputs[i]) and (i or names[: len(own)] == own), "one label for rows everywhere"
+        names, expected = block["maps"][-1]["rows"], row_names(scene.trace, AttentionKind.CROSS)
+        assert len(names) == len(batch.inputs[i]) and (i or names[: len(expected)] == expected)
     output = padding.run_padded(scene.translator, batch)
     weights = [block for block in masks.show_masks(scene, "weights", "") if block["type"] == "maps"]
     content = drawn([weights[1]])
@@ -225,7 +236,7 @@ def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
         ("overflow", "binary index", "positions 0 and 16"),
     ],
 )
-def test_a_preset_breaks_a_code_and_shows_where(scene, preset, code, words) -> None:
+def test_a_preset_breaks_a_position_code_and_shows_where(scene, preset, code, words) -> None:
     content = schemes.schemes(scene, preset, 64, 64, 10_000)
     row = next(row for row in tables(content)[0]["rows"] if row[0] == code)
     assert row[1]["passed"] is False and words in row[1]["text"]
@@ -253,11 +264,11 @@ def test_bleu_marks_words_and_draws_the_penalty(scene) -> None:
     penalties = decoded(picture["data"][0]["y"])
     expected = [min(1.0, math.exp(1 - 6 / c)) for c in range(1, 13)]
     np.testing.assert_allclose(penalties, expected, atol=1e-6)
-    theirs = sacrebleu.BLEU(effective_order=True, max_ngram_order=2).sentence_score(
+    reference = sacrebleu.BLEU(effective_order=True, max_ngram_order=2).sentence_score(
         "A small dog sleeps", ["A small dog is asleep now"]
     )
     facts = next(block for block in content if block["type"] == "facts")["items"]
-    assert facts[0][1] == f"{theirs.score:.1f}" and facts[1][1] == f"{theirs.bp:.3f}"
+    assert facts[0][1] == f"{reference.score:.1f}" and facts[1][1] == f"{reference.bp:.3f}"
 
 
 @pytest.mark.parametrize(("which", "dimensions"), [("sines", [2, 6, 10, 14]), ("both", [2, 3, 6, 7, 10, 11, 14, 15])])

@@ -1,4 +1,4 @@
-"""The lab's panels without a browser: what they say is what the model says, and it is plain JSON."""
+"""All panels without a browser: plain JSON, needs, controls, and values that agree with the model."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def scene(request, tiny_translator) -> Scene:
     )
 
 
-UNMEASURED = {"heads-phenomena"}  # of models that nobody gave contrastive pairs: test_trust.py
-WANTED = {"position-bias", *UNMEASURED}  # of T5's positions: test_families.py
+UNMEASURED = {"heads-phenomena"}  # needs a file of measurements, see test_trust.py
+UNAVAILABLE = {"position-bias", *UNMEASURED}  # needs relative positions, see test_families.py
 
 
 @pytest.fixture(scope="module", params=[TEXTS[0], *(pytest.param(text, marks=pytest.mark.long) for text in TEXTS[1:])])
@@ -64,18 +64,19 @@ def one_scene(request, tiny_translator) -> Scene:
     return Scene(tiny_translator.translate(request.param), Selection(), tiny_translator)
 
 
-def texts(found: object) -> list[str]:
-    """Every string inside blocks."""
-    if isinstance(found, str):
-        return [found]
-    if isinstance(found, dict):
-        return [text for key, value in found.items() if key != "figure" for text in texts(value)]
-    return [text for value in found for text in texts(value)] if isinstance(found, (list, tuple)) else []
+def texts(content: object) -> list[str]:
+    """Return every string inside blocks, except in figures."""
+    if isinstance(content, str):
+        return [content]
+    if isinstance(content, dict):
+        return [text for key, value in content.items() if key != "figure" for text in texts(value)]
+    return [text for value in content for text in texts(value)] if isinstance(content, (list, tuple)) else []
 
 
-def rows_of(found: list[dict]) -> list[list]:
-    tables = [block for block in found if block["type"] == "table"]
-    for block in found:
+def rows_of(content: list[dict]) -> list[list]:
+    """Return the rows of all tables of a panel."""
+    tables = [block for block in content if block["type"] == "table"]
+    for block in content:
         if block["type"] == "row":
             tables += [part for part in block["blocks"] if part["type"] == "table"]
     return [row for table in tables for row in table["rows"]]
@@ -92,15 +93,15 @@ def rows_of(found: list[dict]) -> list[list]:
 )
 @pytest.mark.parametrize("panel", panels.EVERY, ids=lambda panel: panel.name)
 def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
-    """At all values of its controls; of strange texts, in a plain run, at the first ones."""
-    assert bool(panel.unmet_needs(scene)) == (panel.name in WANTED)
+    """Try all settings of its controls; for strange texts a plain run tries only the first settings."""
+    assert bool(panel.unmet_needs(scene)) == (panel.name in UNAVAILABLE)
     if panel.unmet_needs(scene):
         return
     settings = panels.settings(panel, scene)
     for values in settings if every else islice(settings, 1):
         try:
             content = panels.contents(panel, scene, *values)[-1]
-        except ValueError:  # of what was typed, or of a sentence that cannot be shuffled
+        except ValueError:  # a typed text may be refused, or a sentence that cannot be shuffled
             assert any(isinstance(control, Text) for control in panel.controls), values
             continue
         written = json.dumps(content, allow_nan=False)  # NaN and infinity would break the page
@@ -136,7 +137,7 @@ def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
         assert drawn <= {"scatter", "heatmap"}
 
 
-def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
+def test_values_of_controls_are_integers_within_the_models_bounds(scene) -> None:
     requested = []
     panel = Panel(
         "dummy",
@@ -160,8 +161,8 @@ def test_a_panel_is_given_whole_numbers_inside_its_models_bounds(scene) -> None:
 
 
 WANTING = ("This model", "This network", "There are no example sentences", "No contrastive pairs")
-LEARNED = {"position-rotation", "position-bias", "heads-units"}  # what there is not where positions are learned
-TABLES = {"position-table", "position-curves", "position-similarity", "position-rotation"}  # of what is added
+LEARNED = {"position-rotation", "position-bias", "heads-units"}  # unavailable with learned positions
+TABLES = {"position-table", "position-curves", "position-similarity", "position-rotation"}  # need added positions
 
 
 @pytest.mark.parametrize(
@@ -175,11 +176,9 @@ TABLES = {"position-table", "position-curves", "position-similarity", "position-
         ("t5", "en-de", {*TABLES, "scale", "scoring"}),
     ],
 )
-def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(
-    few_sentences, tmp_path, family, direction, cannot
-) -> None:
-    """Between them: norms after and before, SiLU and ReLU, halves of two kinds and learned positions, a norm on
-    embeddings, biases, what may not be written, symbols that are forced; positions by distance, and a prefix."""
+def test_panels_serve_each_family_or_say_why_not(few_sentences, tmp_path, family, direction, cannot) -> None:
+    """The families cover post-norm and pre-norm, SiLU and ReLU, two layouts of sinusoids, learned and relative
+    positions, a norm of the embeddings, biases, suppressed and forced tokens, and a text prefix."""
     name, _, unequal = family.partition(", ")
     changes = {"decoder_attention_heads": 2, "decoder_ffn_dim": 64, "max_position_embeddings": 200} if unequal else {}
     theirs.FAMILIES[name](tmp_path / family, **changes).save_pretrained(tmp_path / family)
@@ -196,7 +195,7 @@ def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "phrases"),
     [
         ({"shared_embeddings": False}, ("E_source[token]", "logits = E_target · x,", "another for target and output")),
         ({"tied_output": False, "logits_bias": True}, ("logits = W · x + b,", "another matrix for the output")),
@@ -206,7 +205,7 @@ def test_a_panel_that_cannot_serve_a_family_says_so_and_the_others_do(
         ({"position_code": PositionCode.LEARNED}, ("row pos of a learned table", "a row of numbers for each position")),
     ],
 )
-def test_formulas_say_what_the_model_computes(tokenizer, changes, said) -> None:
+def test_formulas_follow_the_models_configuration(tokenizer, changes, phrases) -> None:
     model = build_tiny_model(tokenizer, **changes)
     translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
     other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
@@ -218,7 +217,7 @@ def test_formulas_say_what_the_model_computes(tokenizer, changes, said) -> None:
             panels.contents(panels.named(name), other, *next(panels.settings(panels.named(name), other)))[-1]
         )
     ]
-    for words in said:
+    for words in phrases:
         assert any(words in text for text in values), words
 
 
@@ -236,7 +235,7 @@ PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: 
     ]
 
 
-def test_panels_have_names_of_their_own_and_boxes_open_some_that_are_there(scene) -> None:
+def test_panel_names_are_unique_and_boxes_of_the_map_open_panels(scene) -> None:
     names = [panel.name for panel in panels.EVERY]
     assert len(set(names)) == len(names)
     (flow,) = (block for block in panels.named("map").content(scene) if block["type"] == "flow")
@@ -257,7 +256,7 @@ def test_attention_panel_shows_the_selected_head(scene) -> None:
     assert [row[7]["share"] for row in other[2]["rows"][1:]] == [pytest.approx(float(w), abs=1e-4) for w in cross]
 
 
-def test_dropout_of_one_query_is_off_by_default_and_where_on_reaches_the_output(scene) -> None:
+def test_dropout_of_one_query_is_off_by_default_and_changes_the_output(scene) -> None:
     at = {"kind": "decoder_self", "layer": 1, "head": 1, "query": 3}
     record = scene.output.attention(AttentionKind.DECODER_SELF, 0)
     weights, values = (x[0, 0].double().numpy() for x in (record.weights[:, :, 2], record.values))
@@ -280,7 +279,7 @@ def test_menus_stay_inside_the_trace(scene) -> None:
     assert menus.resolve(scene, "", 0, 0) == (AttentionKind.DECODER_SELF, 2, 3, 1)
 
 
-def test_the_broken_model_is_the_models_own(scene) -> None:
+def test_breaking_a_head_equals_a_run_without_it(scene) -> None:
     content = breaking.break_model(scene, breaking.HEAD, 0, "", "")
     expected = scene.translator.translate(
         scene.trace.source_text, interventions=heads_off(AttentionKind.DECODER_SELF, 2, (3,))
@@ -290,7 +289,7 @@ def test_the_broken_model_is_the_models_own(scene) -> None:
     assert content[0]["items"][0][1] == (scene.trace.translation or "(nothing)")
 
 
-def test_what_a_choice_takes_away(scene) -> None:
+def test_each_break_makes_its_interventions(scene) -> None:
     assert breaking.interventions_for(scene, breaking.PLAIN_SHUFFLE, 3) == Interventions()
     assert len(breaking.interventions_for(scene, breaking.LAYER, 0).heads_off) == 4
     assert breaking.interventions_for(scene, breaking.SHIFT, 7).source_positions.shift == 7
@@ -306,7 +305,7 @@ def test_shuffling_needs_the_same_words(tiny_translator) -> None:
         breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel", "")
 
 
-def test_a_sentence_of_its_own_is_broken_in_place_of_the_page_s(scene) -> None:
+def test_a_typed_sentence_replaces_the_pages(scene) -> None:
     content = breaking.break_model(scene, breaking.OFF, 0, "", "Ein Hund.")
     expected = scene.translator.translate("Ein Hund.", scene.trace.direction)
     assert content[0]["items"][0][1] == (expected.translation or "(nothing)")

@@ -1,4 +1,4 @@
-"""The lens panel says what the lens says, and in words that there is none."""
+"""The panel "Lenses": its cells agree with the fitted lenses; without lenses it says so and offers to fit them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.viz.panels.panels import begin, named
 @pytest.fixture(scope="module")
 def scene(tiny_checkpoint, tmp_path_factory) -> Scene:
     folder = shutil.copytree(tiny_checkpoint, tmp_path_factory.mktemp("lenses") / "tiny")
-    fitting = Fitting(Translator.load(folder), {"de-en": SENTENCES[:2]}, 1, steps=20)  # how well they fit is not asked
+    fitting = Fitting(Translator.load(folder), {"de-en": SENTENCES[:2]}, 1, steps=20)  # a poor fit is enough here
     work = Work(fitting.translator, (), fitting.parts)
     list(work.run())
     lenses = work.result()
@@ -35,7 +35,7 @@ def scene(tiny_checkpoint, tmp_path_factory) -> Scene:
     return Scene(translator.translate(SENTENCES[0]), Selection(), translator)
 
 
-def test_every_cell_holds_the_lens_best_words(scene):
+def test_every_cell_has_the_lens_best_tokens(scene):
     words, measured, written = [block for block in named("lenses").content(scene, 3) if block["type"] == "table"]
     lens, tokenizer = encoder_lens(scene.translator.model, scene.output, scene.lenses), scene.translator.tokenizer
     assert len(words["rows"]) == len(scene.trace.source_tokens) and len(words["columns"]) == 4
@@ -49,7 +49,7 @@ def test_every_cell_holds_the_lens_best_words(scene):
     json.dumps(for_page(words))
 
 
-def test_what_was_changed_in_the_translation_is_changed_in_every_layers(scene):
+def test_the_panel_applies_the_translations_interventions(scene):
     changes = Interventions(edits=(("decoder.final", Scale(-1.0)),))
     trace = scene.translator.translate(SENTENCES[0], interventions=changes)
     assert trace.target_ids != scene.trace.target_ids
@@ -57,7 +57,7 @@ def test_what_was_changed_in_the_translation_is_changed_in_every_layers(scene):
     assert written["rows"][-1][1] == scene.translator.tokenizer.decode(trace.target_ids)
 
 
-def test_without_a_file_or_with_another_models_it_says_so(scene, tiny_translator, tmp_path, caplog, monkeypatch):
+def test_without_lenses_of_this_model_the_panel_says_so(scene, tiny_translator, tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(fit, "languages", lambda: ())
     bare = Scene(tiny_translator.translate(SENTENCES[0]), Selection(), tiny_translator)
     note, written = named("lenses").content(bare, 2)
@@ -66,7 +66,7 @@ def test_without_a_file_or_with_another_models_it_says_so(scene, tiny_translator
     assert storage.load_stored(tmp_path, scene.translator.config, "0" * 16) is None and "other weights" in caplog.text
 
 
-def test_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, monkeypatch):
+def test_lenses_are_fitted_on_the_page_in_parts(tiny_checkpoint, monkeypatch):
     monkeypatch.setattr(fit, "PAGE_SENTENCES", 6)
     monkeypatch.setattr(fit, "PAGE_SLOPES", 2)
     monkeypatch.setattr(fit, "PAGE_STEPS", 5)
@@ -80,6 +80,4 @@ def test_they_are_fitted_here_in_parts_and_every_tab_has_them(tiny_checkpoint, m
     assert words["type"] == "table" and bare.lenses.sentences == 6
     lens = temperatures.compute_details(translator, bare.trace.source_ids, bare.trace.target_ids)
     assert set(lens.lenses) == set(storage.Lens)
-    assert (
-        fit.find_lenses(Translator.load(tiny_checkpoint)) is None
-    )  # kept with the process's own, not beside the weights
+    assert fit.find_lenses(Translator.load(tiny_checkpoint)) is None  # in memory only, not beside the weights

@@ -1,4 +1,4 @@
-"""Does it hold, and which row to believe: curves, the table of many sentences, and the order that follows from it."""
+"""The panel "Does it hold?": curves of one sentence, results over many sentences, and the order of methods."""
 
 from __future__ import annotations
 
@@ -32,23 +32,21 @@ def scene(tiny_translator) -> Scene:
 
 
 @pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
-def test_curves_begin_and_end_where_they_must_and_no_method_judges_itself(scene, how, judge) -> None:
-    values = [one for some in faithfulness.run_trials(scene.case, judge) for one in some]
-    assert values[0].method is None and {one.method for one in values[1:]} == set(METHODS) - {judge.slug}
+def test_curves_have_the_right_ends_and_no_method_judges_itself(scene, how, judge) -> None:
+    trials = [trial for batch in faithfulness.run_trials(scene.case, judge) for trial in batch]
+    assert trials[0].method is None and {trial.method for trial in trials[1:]} == set(METHODS) - {judge.slug}
     words = int((~scene.case.columns.special).sum())
-    for one in values:
-        assert one.counts[0] == 0 and one.counts[-1] == words and len(one.counts) <= faithfulness.MAX_POINTS + 1
-        assert one.without[0] == pytest.approx(scene.case.metric()) == pytest.approx(one.alone[-1], abs=1e-4)
-        assert one.without[-1] == pytest.approx(one.alone[0], abs=1e-4)
-    first_left = next(one for one in values if one.method and METHODS[one.method].evidence is Evidence.MEASURED)
-    best = attribute(scene.translator, scene.trace, step=3, methods=[first_left.method])
+    for trial in trials:
+        assert trial.counts[0] == 0 and trial.counts[-1] == words and len(trial.counts) <= faithfulness.MAX_POINTS + 1
+        assert trial.without[0] == pytest.approx(scene.case.metric()) == pytest.approx(trial.alone[-1], abs=1e-4)
+        assert trial.without[-1] == pytest.approx(trial.alone[0], abs=1e-4)
+    measured = next(trial for trial in trials if trial.method and METHODS[trial.method].evidence is Evidence.MEASURED)
+    best = attribute(scene.translator, scene.trace, step=3, methods=[measured.method])
     column = int(np.where(best.columns.special, -np.inf, best.rows[0].values).argmax())
-    other = attribute(scene.translator, scene.trace, step=3, methods=[judge.slug]).rows[0].values[column]
-    assert first_left.without[1] == pytest.approx(best.metric - other, abs=1e-4), (
-        "the best word gone, by the other means"
-    )
+    effect = attribute(scene.translator, scene.trace, step=3, methods=[judge.slug]).rows[0].values[column]
+    assert measured.without[1] == pytest.approx(best.metric - effect, abs=1e-4), "without the best word"
     content = list(holds.holds(scene, how))[-1]
-    assert len(next(one for one in content if one["type"] == "table")["rows"]) == len(METHODS)
+    assert len(next(block for block in content if block["type"] == "table")["rows"]) == len(METHODS)
 
 
 def table(**agreements: float | None) -> Faithfulness:
@@ -74,13 +72,13 @@ def table(**agreements: float | None) -> Faithfulness:
         ({"occlusion_by_mask": 0.7, "gradient_x_input": 0.4, "cross_attention": 0.3}, occlusion.MASK.slug),
         ({"occlusion_by_mask": 0.7, "integrated_gradients": 0.8, "cross_attention": 0.3}, "integrated_gradients"),
         ({"occlusion_by_mask": 0.7, "occlusion_by_mean": 0.7, "cross_attention": 0.3}, occlusion.MASK.slug),
-        ({"occlusion_by_mask": 0.49, "cross_attention": 0.1}, None),  # below the bar
+        ({"occlusion_by_mask": 0.49, "cross_attention": 0.1}, None),  # below the threshold
         ({"occlusion_by_mask": 0.7, "cross_attention": 0.6}, None),  # not enough above raw attention
         ({"cross_attention": 0.9}, None),
         ({}, None),
     ],
 )
-def test_what_stands_first_is_decided_by_what_was_measured(
+def test_the_first_method_is_the_most_faithful_measured_one(
     tiny_translator, tmp_path, monkeypatch, agreements, expected
 ) -> None:
     stored = table(**agreements)
@@ -95,14 +93,14 @@ def test_what_stands_first_is_decided_by_what_was_measured(
         ranked = [name for name in ranking.order if agreements.get(name.replace(" ", "_").replace("-", "_"))]
         assert ranking.order[0] == expected and not ranking.folded and list(ranking.order[: len(ranked)]) == ranked
         values = [agreements[name.replace(" ", "_").replace("-", "_")] for name in ranked]
-        assert values == sorted(values, reverse=True), "the rows stand as they agree"
+        assert values == sorted(values, reverse=True), "the rows are ordered by agreement"
     else:
         assert (
             ranking.order[:2] == (occlusion.MASK.slug, occlusion.MEAN.slug) and len(ranking.folded) == len(METHODS) - 2
         )
 
 
-def test_without_a_table_of_these_weights_the_page_says_so(
+def test_without_results_for_these_weights_the_page_says_so(
     tiny_translator, scene, tmp_path, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
@@ -120,20 +118,20 @@ def test_without_a_table_of_these_weights_the_page_says_so(
     write_json(
         tmp_path / faithfulness.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest))
     )
-    values = [one for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "table"]
-    assert len(values) == 2 and values[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and values[1]["marked"] == [0]
+    tables = [block for block in list(holds.holds(scene, holds.MEAN))[-1] if block["type"] == "table"]
+    assert len(tables) == 2 and tables[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and tables[1]["marked"] == [0]
 
 
-def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monkeypatch) -> None:
+def test_results_are_drawn_with_the_same_styles_in_all_pictures(tiny_translator, scene, tmp_path, monkeypatch) -> None:
     changed = replace(
         table(occlusion_by_mask=0.9, integrated_gradients=0.4, gradient_x_input=0.6), digest=tiny_translator.digest
     )
     monkeypatch.setattr(tiny_translator, "folder", tmp_path)
     write_json(tmp_path / faithfulness.FILE, asdict(changed))
     agreements, cascade = next(
-        one["blocks"]
-        for one in list(holds.holds(scene, holds.MEAN))[-1]
-        if one["type"] == "row" and "agrees with occlusion" in one["blocks"][0]["label"]
+        block["blocks"]
+        for block in list(holds.holds(scene, holds.MEAN))[-1]
+        if block["type"] == "row" and "agrees with occlusion" in block["blocks"][0]["label"]
     )
     points = {
         y: (name["name"], x, high)
@@ -144,13 +142,14 @@ def test_the_table_is_drawn_as_it_stands(tiny_translator, scene, tmp_path, monke
     assert [points[i][1] for i in range(3)] == [0.9, 0.6, 0.4] and points[0][2] == pytest.approx(0.1)
     lines = {line["name"]["say"]: line for line in cascade["figure"]["data"]}
     assert len(lines) == len(METHODS) and all(line["y"] == [1.0, 0.6, 0.1] for line in lines.values())
-    dashed = {METHODS[one.method].title for one in changed.methods if one.class_agnostic}
+    dashed = {METHODS[method.method].title for method in changed.methods if method.class_agnostic}
     assert {name for name, line in lines.items() if line["line"]["dash"] != "solid"} == dashed
     looks = {name: line["line"] for name, line in lines.items()}
-    assert len({json.dumps(look) for look in looks.values()}) == len(METHODS), "each is told from all others"
-    for curve in next(one["blocks"] for one in list(holds.holds(scene, holds.MEAN))[-1] if one["type"] == "row"):
+    assert len({json.dumps(look) for look in looks.values()}) == len(METHODS), "each has its own line style"
+    content = list(holds.holds(scene, holds.MEAN))[-1]
+    for curve in next(block["blocks"] for block in content if block["type"] == "row"):
         drawn = {line["name"]["say"]: line["line"] for line in curve["figure"]["data"]}
         assert curve["figure"]["layout"].get("showlegend", True) and len(drawn) == len(METHODS)
-        assert all(look == looks.get(name, look) for name, look in drawn.items()), "as it is drawn elsewhere"
+        assert all(look == looks.get(name, look) for name, look in drawn.items()), "the same style in all pictures"
     monkeypatch.setattr(tiny_translator, "folder", tmp_path / "none")
     assert "has not been measured" in list(holds.holds(scene, holds.MEAN))[-1][-1]["text"]

@@ -1,4 +1,4 @@
-"""The recurrent network beside the Transformer: both maps, where they point, what an update takes."""
+"""The recurrent network compared with the Transformer: their maps, their most attended words, and time per update."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def scene(request, served) -> Scene:
 
 
 def between_words(weights: np.ndarray, rows: tuple[str, ...], columns: tuple[str, ...]) -> np.ndarray:
-    """weights [query, key] by pieces -> by words: a piece that begins with a space begins one, a full stop is one."""
+    """Merge weights [query, key] of tokens into words, which start at a leading space or a full stop."""
 
     def groups(tokens: tuple[str, ...]) -> list[list[int]]:
         lengths: list[list[int]] = []
@@ -55,13 +55,13 @@ def between_words(weights: np.ndarray, rows: tuple[str, ...], columns: tuple[str
     return np.stack([summed[group].mean(0) for group in groups(rows)])
 
 
-def test_both_read_the_translation_that_is_shown_in_whichever_way_it_came(scene, served) -> None:
+def test_both_networks_read_the_shown_translation(scene, served) -> None:
     other = recurrent.counterpart(scene)
     assert {type(other.model), type(scene.translator.model)} == {Transformer, Recurrent}
     traces = recurrent.read_by_both(scene, other)
     assert traces[type(scene.translator.model)] is scene.trace
     for kind, trace in traces.items():
-        translator = next(one for one in served.all if type(one.model) is kind)
+        translator = next(entry for entry in served.all if type(entry.model) is kind)
         assert translator.tokenizer.decode(list(trace.target_ids)) == scene.trace.translation
         output = translator.inspect(trace.source_ids, trace.target_ids)
         weights = output.weights(output.kinds[-1])[:, 0].numpy()
@@ -70,7 +70,7 @@ def test_both_read_the_translation_that_is_shown_in_whichever_way_it_came(scene,
         np.testing.assert_allclose(score_map.values, expected, atol=1e-5)
 
 
-def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> None:
+def test_the_head_most_like_the_alignment_shares_the_most_weight_with_it(scene) -> None:
     traces = recurrent.read_by_both(scene, recurrent.counterpart(scene))
     ours, sides = traces[Transformer], (traces[Transformer].target_tokens, traces[Transformer].source_tokens)
     aligned = between_words(traces[Recurrent].alignment.weights[0, 0], *sides)
@@ -79,18 +79,18 @@ def test_the_head_most_like_the_alignment_shares_most_weight_with_it(scene) -> N
         for layer, head in np.ndindex(ours.cross.weights.shape[:2])
     }
     common = {place: np.minimum(weights, aligned).sum() / len(aligned) for place, weights in heads.items()}
-    likest, found, title = recurrent.select_maps(traces, recurrent.LIKEST)
+    likest, alignment, title = recurrent.select_maps(traces, recurrent.LIKEST)
     best = max(common, key=common.get)
     np.testing.assert_allclose(likest.values, heads[best], atol=1e-5)
-    np.testing.assert_allclose(found.values, aligned, atol=1e-5)
-    assert recurrent.shared_weight(likest, found) == pytest.approx(common[best], abs=1e-5)
+    np.testing.assert_allclose(alignment.values, aligned, atol=1e-5)
+    assert recurrent.shared_weight(likest, alignment) == pytest.approx(common[best], abs=1e-5)
     assert title == f"Cross-attention, layer {best[0] + 1}, head {best[1] + 1}"
     telling, _, title = recurrent.select_maps(traces, recurrent.TELLING)
     place = tuple(int(number) - 1 for number in re.findall(r"\d+", title))
     np.testing.assert_allclose(telling.values, heads[place], atol=1e-5)
 
 
-def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> None:
+def test_the_panel_compares_most_attended_words_and_log_probabilities(scene, served) -> None:
     content = recurrent.compare(scene, recurrent.MEAN)
     json.dumps(for_page(content), allow_nan=False)
     other = recurrent.counterpart(scene)
@@ -98,7 +98,7 @@ def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> 
     (cards,) = (block["items"] for block in content if block["type"] == "cards")
     assert cards[[Transformer, Recurrent].index(type(scene.translator.model))][1] == scene.trace.translation
     for (_, _, note), kind in zip(cards, (Transformer, Recurrent), strict=True):
-        translator = next(one for one in served.all if type(one.model) is kind)
+        translator = next(entry for entry in served.all if type(entry.model) is kind)
         (total,) = map(sum, translator.log_probabilities([traces[kind].source_ids], [traces[kind].target_ids]))
         assert f"{abs(total):#.3g}".rstrip(".") in note
     maps = recurrent.select_maps(traces, recurrent.MEAN)[:2]
@@ -113,14 +113,14 @@ def test_the_panel_says_where_they_point_and_how_sure_each_is(scene, served) -> 
 
 
 @pytest.mark.parametrize("name", ["kernels", "position-schemes"])
-def test_a_panel_that_asks_nothing_of_a_model_is_offered_with_either_network(scene, name) -> None:
+def test_panels_without_a_model_work_with_either_network(scene, name) -> None:
     panel = panels.named(name)
     assert panel.unmet_needs(scene) == ()
     for values in panels.settings(panel, scene):
         assert panels.contents(panel, scene, *values)[-1]
 
 
-def test_a_program_gets_all_maps_of_either_network(scene) -> None:
+def test_the_api_returns_all_maps_of_either_network(scene) -> None:
     maps = api._all_maps(scene.trace, "json")["trace"]
     for kind in scene.trace.kinds:
         weights = np.array(maps[kind.value]["weights"], np.float32)
@@ -128,26 +128,22 @@ def test_a_program_gets_all_maps_of_either_network(scene) -> None:
     assert "npz" in api._all_maps(scene.trace, "npz")
 
 
-def test_where_there_is_no_second_network_it_says_so_and_still_shows_what_updates_take(tiny_translator, served) -> None:
+def test_without_a_second_network_the_panel_shows_only_times_per_update(tiny_translator, served) -> None:
     trace = tiny_translator.translate("Le chien", "en-fr")
     for around in (None, Translators([tiny_translator]), served):
         scene = Scene(trace, Selection(), tiny_translator, served=around)
-        for found in (
+        for content in (
             recurrent.compare(scene, recurrent.TELLING),
             panels.contents(panels.named("recurrent"), scene, recurrent.TELLING)[-1],
         ):
-            assert (
-                "not both a Transformer and a recurrent network" in found[0]["text"] and found[-2]["type"] == "figure"
-            )
+            assert "not both a Transformer and a recurrent network" in content[0]["text"]
+            assert content[-2]["type"] == "figure"
 
 
-def test_the_page_shows_the_medians_that_were_measured(scene) -> None:
+def test_the_panel_shows_the_measured_medians(scene) -> None:
     measurements = measure.read()
-    assert (
-        measurements.processor
-        and measurements.rounds >= 3
-        and measurements.lengths == tuple(sorted(measurements.lengths))
-    )
+    assert measurements.processor and measurements.rounds >= 3
+    assert measurements.lengths == tuple(sorted(measurements.lengths))
     assert max(measurements.parameters.values()) < 1.01 * min(measurements.parameters.values())
     for name, config in measure.CONFIGS.items():
         assert measurements.parameters[name] == measure.Updates(config).parameters
@@ -160,7 +156,7 @@ def test_the_page_shows_the_medians_that_were_measured(scene) -> None:
         np.testing.assert_allclose(heights, [1e3 * middle for _, middle, _ in measurements.seconds[name]], rtol=1e-5)
 
 
-def test_the_program_measures_and_a_damaged_file_is_named(tmp_path, capsys) -> None:
+def test_the_measuring_program_writes_a_file_and_damaged_files_are_refused(tmp_path, capsys) -> None:
     path = tmp_path / "measured.json"
     measure.main(["--lengths", "2", "4", "--tokens", "8", "--rounds", "2", "--out", str(path)])
     measurements = measure.read(path)
@@ -172,7 +168,7 @@ def test_the_program_measures_and_a_damaged_file_is_named(tmp_path, capsys) -> N
             measure.read(path)
 
 
-def test_the_stages_of_additive_attention_are_the_networks_own(shipped_translators) -> None:
+def test_the_stages_of_additive_attention_equal_the_recorded_ones(shipped_translators) -> None:
     translator = shipped_translators[shipped_translators.find("de-en", "gru-de-en").label]
     trace = translator.translate("Der Hund schläft unter dem Tisch.", "de-en")
     output = record_pass(translator, trace)

@@ -1,4 +1,4 @@
-"""Two checkpoints of different sizes behind one page: every panel's controls, at both their ends, serve both."""
+"""Two checkpoints of different sizes on one page: every panel works for both at both ends of its controls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.viz.panels.panels import named
 
 @pytest.fixture(scope="module")
 def small_translator(tokenizer) -> Translator:
-    """Narrower, shallower and shorter than the tiny one, with other layers and heads, and post-norm."""
+    """Return a post-norm translator that is narrower, shallower and shorter than the tiny one."""
     model = build_tiny_model(
         tokenizer,
         d_model=12,
@@ -60,7 +60,7 @@ def controls_of(tiny_translator, small_translator) -> Callable[[str], dict[str, 
 
 
 def ends(control: dict) -> list:
-    """The values at which a control begins and ends, and what it starts with."""
+    """Return the lowest, the highest and the initial value of a control, or all of its options."""
     if control["type"] == "slider":
         return [control["low"], control["high"], control["start"]]
     return list(dict(control["options"])) if control["type"] == "choice" else [control["start"], "A boat.", ""]
@@ -80,7 +80,7 @@ def ends(control: dict) -> list:
 def test_every_panel_serves_models_of_every_size(
     few_sentences, tiny_translator, small_translator, controls_of, first, shown
 ) -> None:
-    """The larger of the two meets the ends of its own controls in test_lab.py, too."""
+    """test_lab.py also tries the ends of the controls of the larger model alone."""
     count = 0
     trace = {"small": small_translator, "tiny": tiny_translator}[shown].translate("A red boat.")
     translators = Translators([small_translator, tiny_translator])
@@ -99,7 +99,7 @@ def test_every_panel_serves_models_of_every_size(
             try:
                 answer = page_panel(context, address, fields)
                 assert all("blocks" in part for part in list(answer)[:-1]) if isgenerator(answer) else answer["blocks"]
-            except Refusal:  # words may be refused, in words; a slider or a menu never
+            except Refusal:  # only a typed text may be refused
                 assert any(control["type"] == "text" for control in controls), (name, values)
             count += 1
     assert count > 60

@@ -1,4 +1,4 @@
-"""The line under a translation, and the panels beside it: what speaks, where it leads, and what stays silent."""
+"""Doubts about a translation: the warnings in the header, where they link to, and the panels on trust."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.viz.panels.panels import named
 
 @pytest.fixture(scope="module")
 def measured(tiny_checkpoint, tmp_path_factory) -> Translator:
-    """A model all of whose signals passed, and speak at once."""
+    """Return a model whose signals of doubt are all calibrated, and all raise an alarm."""
     return trusted(shutil.copytree(tiny_checkpoint, tmp_path_factory.mktemp("trust") / "tiny"))
 
 
@@ -49,7 +49,7 @@ def replace_digest(translator: Translator) -> Translator:
     return other
 
 
-def test_what_passed_speaks_and_leads_to_where_it_is_seen(measured):
+def test_calibrated_signals_warn_and_link_to_panels(measured):
     trace = replace(measured.trace(SENTENCES[0], target=SENTENCES[1]), decoding=None)
     warnings = warnings_about(trace, measured)
     assert len(warnings) == len(SIGNALS) == len(WARNINGS)
@@ -57,40 +57,42 @@ def test_what_passed_speaks_and_leads_to_where_it_is_seen(measured):
     panels = {panel.name for group in registry.PANELS.values() for panel in group}
     for link in LINKS.values():
         assert link["tab"] in tabs and link.get("panel", "trust") in panels
-    for one in warnings:
-        assert one["step"] is None or 0 <= one["step"] < len(trace.target_ids)
-        assert "Right in 75% of its 8 alarms" in one["about"] and one["right"] == "right in 75%"
+    for warning in warnings:
+        assert warning["step"] is None or 0 <= warning["step"] < len(trace.target_ids)
+        assert "Right in 75% of its 8 alarms" in warning["about"] and warning["right"] == "right in 75%"
 
 
-def test_an_imported_model_is_read_as_ours_is(tmp_path):
+def test_an_imported_model_has_warnings_too(tmp_path):
     theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")
     imported = trusted(tmp_path / "marian", "de-en")
     trace = imported.translate("Der Hund schläft 漢.", "de-en")
     warnings = warnings_about(trace, imported)
-    assert len(warnings) == len(SIGNALS) - ("repeated" in {one["text"] for one in warnings})
-    own = Scene(trace, Selection().clamp(trace), imported)
-    assert own.reading.columns.sum() == pytest.approx(own.reading.share.sum())
-    np.testing.assert_allclose(own.reading.log_probability, trace.log_probability, atol=1e-4)
-    assert "labelled by people" in json.dumps([*named("trust").content(own, 10)])
+    assert len(warnings) == len(SIGNALS) - ("repeated" in {warning["text"] for warning in warnings})
+    scene = Scene(trace, Selection().clamp(trace), imported)
+    assert scene.reading.columns.sum() == pytest.approx(scene.reading.share.sum())
+    np.testing.assert_allclose(scene.reading.log_probability, trace.log_probability, atol=1e-4)
+    assert "labelled by people" in json.dumps([*named("trust").content(scene, 10)])
 
 
-def test_visitors_at_once_are_each_told_of_their_own_translation(measured):
+def test_concurrent_requests_get_the_warnings_of_their_own_translation(measured):
     texts = [f"{text} {number}" for text in SENTENCES[::2] for number in range(3)]
     traces = [replace(measured.trace(text, target=SENTENCES[1]), decoding=None) for text in texts]
     expected = [warnings_about(trace, measured) for trace in traces]
     with ThreadPoolExecutor(8) as pool:
         assert [*pool.map(lambda trace: warnings_about(trace, measured), traces)] == expected
-    assert len({str(one) for one in expected}) > 3, "all are told the same"
+    assert len({str(warnings) for warnings in expected}) > 3, "the texts must have different warnings"
 
 
-def test_what_was_not_measured_forced_or_changed_is_silent(measured, tiny_translator):
+def test_given_and_uncalibrated_translations_have_no_warnings(measured, tiny_translator):
     free = replace(measured.trace(SENTENCES[0], target=SENTENCES[1]), decoding=None)
-    assert warnings_about(measured.trace(SENTENCES[0], target=SENTENCES[1]), measured) == []  # a person wrote it
+    assert (
+        warnings_about(measured.trace(SENTENCES[0], target=SENTENCES[1]), measured) == []
+    )  # a given translation has no warnings
     assert warnings_about(replace(free, direction="en-fr"), measured) == []
     assert warnings_about(free, tiny_translator) == [] == warnings_about(free, None)
 
 
-def test_the_panels_show_what_was_measured(scene):
+def test_the_panels_on_trust_show_the_measurements(scene):
     text = json.dumps([*named("trust").content(scene, 0)])
     assert "labelled by people" in text and "1.0%" in text and '"figure"' in text
     *_, last = named("trust").content(scene, 20)
@@ -99,14 +101,10 @@ def test_the_panels_show_what_was_measured(scene):
     assert pictures["maps"][0]["shape"] == [3, 4] and table["rows"][0][1] == "3" and "lead" in note["text"]
 
 
-def test_pairs_say_which_is_preferred_and_where_they_part(scene):
+def test_contrastive_pairs_show_the_preferred_translation_and_the_fork(scene):
     panel = named("pairs")
     examples = contrastive_pairs("de-en")
-    assert (
-        len(examples) == 10
-        and all(len(contrastive_pairs(d)) == 10 for d in ("en-de", "en-fr"))
-        and contrastive_pairs("fr-en") == ()
-    )
+    assert [len(contrastive_pairs(name)) for name in ("de-en", "en-de", "en-fr", "fr-en")] == [10, 10, 10, 0]
     content = panel.act(scene, {"act": "example", "option": 5}, "")
     table = next(block for block in content if block["type"] == "table")
     assert len(table["marked"]) == 1 and any("The model prefers" in b.get("text", "") for b in content)
@@ -123,7 +121,7 @@ def test_pairs_say_which_is_preferred_and_where_they_part(scene):
     assert "runner-up" in str(slot["blocks"]) and "runner-up" not in str(panel.content(scene, "Two dogs.")[1])
 
 
-def test_two_moments_of_a_training(tokenizer, tmp_path):
+def test_the_panel_compares_the_model_with_records_of_its_training(tokenizer, tmp_path):
     history = History(
         tmp_path / NAME, (Probe("de-en", "Zwei rote Kinder malen.", "Two red children paint."),), tokenizer
     )
@@ -136,15 +134,15 @@ def test_two_moments_of_a_training(tokenizer, tmp_path):
     first, last = (named("moments").content(recorded, record) for record in (1, 48))
     trace = translator.trace("Zwei rote Kinder malen.", target="Two red children paint.")
     same = compare_models((translator, trace), (translator, trace))
-    for found, alike in ((first, False), (last, True)):
-        _, table, cka, *heads = found
-        words, there = [row[0]["text"] for row in table["rows"]], [float(row[2]["text"][1:]) for row in table["rows"]]
-        assert words == [*same.words] and there == pytest.approx(-same.log_probability[0], abs=0.006)
-        assert all((row[3] in ("+0.00", "−0.00")) is alike for row in table["rows"])
+    for content, is_same in ((first, False), (last, True)):
+        _, table, cka, *heads = content
+        words, losses = [row[0]["text"] for row in table["rows"]], [float(row[2]["text"][1:]) for row in table["rows"]]
+        assert words == [*same.words] and losses == pytest.approx(-same.log_probability[0], abs=0.006)
+        assert all((row[3] in ("+0.00", "−0.00")) is is_same for row in table["rows"])
         side = np.frombuffer(base64.b64decode(cka["maps"][1]["data"]), "<f4").reshape(cka["maps"][1]["shape"])
-        assert side.shape == (3, 3) and np.allclose(np.diag(side), 1.0, atol=1e-4) is alike
+        assert side.shape == (3, 3) and np.allclose(np.diag(side), 1.0, atol=1e-4) is is_same
         pairs = [row[:2] for block in heads for row in block["blocks"][0]["rows"]]
-        assert len(heads) == 3 and all(a == b for a, b in pairs) is alike
+        assert len(heads) == 3 and all(a == b for a, b in pairs) is is_same
     del history.records[0]["products_encoder_0"], history.records[0]["products_decoder_0"]
     del history.records[0]["log_probability_0"]
     history.save()
@@ -154,12 +152,11 @@ def test_two_moments_of_a_training(tokenizer, tmp_path):
         -trace.log_probability.sum(), abs=0.006
     )
     assert "not known" in unknown["text"]
-    assert (
-        "was not recorded" in named("moments").content(Scene(trace, made_by=replace_digest(translator)), 1)[0]["text"]
-    )
+    unrecorded = Scene(trace, made_by=replace_digest(translator))
+    assert "was not recorded" in named("moments").content(unrecorded, 1)[0]["text"]
 
 
-def test_two_models_on_one_sentence(scene):
+def test_two_models_are_compared_on_one_sentence(scene):
     panel = named("heads-twins")
     (slot,) = panel.content(scene)
     table = slot["blocks"][0]
@@ -170,7 +167,7 @@ def test_two_models_on_one_sentence(scene):
         panel.act(scene, {"act": "other", "option": 3})
 
 
-def test_the_benchmark_times_what_the_page_does(tiny_checkpoint, capsys):
+def test_the_benchmark_of_trust_reports_every_time(tiny_checkpoint, capsys):
     bench.main(["--checkpoint", str(tiny_checkpoint), "--runs", "1"])
     _, *rows = map(json.loads, capsys.readouterr().out.splitlines())
     assert {row["what"]: row["bar_seconds"] for row in rows} == bench.BARS and all(row["seconds"] > 0 for row in rows)

@@ -1,4 +1,4 @@
-"""The tab "Why" without a browser: what it says is what was measured, and what cannot be asked is said in words."""
+"""The tab "Why" without a browser: its headline, matrix, tests and parts agree with the library; refusals."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def scene(tiny_translator, trace) -> Scene:
     return Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3))
 
 
-def answered(translator, trace, asked: PageQuestion) -> dict:
-    """With the means of the vocabulary, as where a model has no others."""
-    return answer_why(Scene(trace, made_by=translator, page_question=asked))
+def ask_why(translator, trace, question: PageQuestion) -> dict:
+    """Return the answer to a question of the page."""
+    return answer_why(Scene(trace, made_by=translator, page_question=question))
 
 
 def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def block(found: list[dict], kind: str) -> dict:
-    return next(one for one in found if one["type"] == kind)
+def block(content: list[dict], kind: str) -> dict:
+    return next(part for part in content if part["type"] == kind)
 
 
 def test_a_word_is_compared_with_the_most_probable_other_word(tiny_translator, trace) -> None:
@@ -65,7 +65,7 @@ def test_a_word_is_compared_with_the_most_probable_other_word(tiny_translator, t
     rows[step] = tuple("'" if i == others[0] else "▁Boot" for i in range(len(rows[step])))
     marked = replace(trace, top_tokens=tuple(rows))
     question = PageQuestion.of(marked, step).question(tiny_translator, marked)
-    assert question.contrast_id == trace.top_ids[step][others[1]], "not with the apostrophe before it"
+    assert question.contrast_id == trace.top_ids[step][others[1]], "the more probable apostrophe is no word"
     plain = replace(marked, top_tokens=tuple(tuple("'" for _ in row) for row in rows))
     for written in (plain, replace(marked, target_tokens=tuple("!" for _ in trace.target_tokens))):
         assert (
@@ -74,12 +74,12 @@ def test_a_word_is_compared_with_the_most_probable_other_word(tiny_translator, t
         )
 
 
-def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, trace) -> None:
+def test_a_question_stays_while_the_translation_up_to_its_step_stays(tiny_translator, trace) -> None:
     question = PageQuestion.of(trace, 3, "Boot")
     assert question.for_trace(trace) == question
     ids = list(trace.target_ids)
     same = tiny_translator.trace(TEXT, "de-en", target=[*ids[:4], ids[0]])
-    assert question.for_trace(same) == question, "what follows the pin does not matter"
+    assert question.for_trace(same) == question, "tokens after the question's step do not matter"
     for other in (
         tiny_translator.trace(TEXT, "de-en", target=[*ids[:3], ids[3] + 1]),
         tiny_translator.translate("Der Hund", "de-en"),
@@ -88,8 +88,8 @@ def test_a_pin_holds_as_long_as_what_was_written_up_to_it_does(tiny_translator, 
     assert hash(question) == hash(PageQuestion.of(trace, 3, "Boot"))  # as gr.State has it
 
 
-def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
-    """Within the limit, unless the source alone exceeds it; then the least certain word of all."""
+def test_the_default_question_about_a_long_sentence_is_within_the_limit(trace) -> None:
+    """The default question is within the limit, or about the least certain word if the source alone exceeds it."""
     read, least = len(trace.source_ids), default_step(trace)
     assert default_step(trace, 0) == least == default_step(trace, read + least + 1)
     for most in range(read + 1, read + len(trace.target_ids) + 1):
@@ -98,7 +98,7 @@ def test_of_a_long_sentence_a_word_is_asked_about_that_can_be(trace) -> None:
     assert default_step(trace, read + 1) in (0, least)
 
 
-def test_what_the_page_asks_is_read_with_care(trace) -> None:
+def test_questions_of_the_page_are_validated(trace) -> None:
     before = PageQuestion.of(trace, 2, Against.NOTHING)
     assert read_question({"step": 4, "token": 7}, trace, before) == PageQuestion.of(trace, 4, 7)
     assert read_question({"step": 4, "text": "Boot", "id": 9}, trace, before).contrast == "Boot"
@@ -109,8 +109,8 @@ def test_what_the_page_asks_is_read_with_care(trace) -> None:
 
 
 @pytest.mark.parametrize("step", [0, 3])
-def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) -> None:
-    answer = answered(tiny_translator, trace, PageQuestion.of(trace, step))
+def test_the_headline_has_measured_numbers(tiny_translator, trace, step) -> None:
+    answer = ask_why(tiny_translator, trace, PageQuestion.of(trace, step))
     token, rival = trace.target_ids[step], PageQuestion.of(trace, step).question(tiny_translator, trace).contrast_id
     p = dict(zip(trace.top_ids[step].tolist(), trace.top_probabilities[step].tolist()))
     lead = float(trace.log_probability[step]) - math.log(p[rival])
@@ -126,8 +126,8 @@ def test_the_headline_is_made_of_measured_numbers(tiny_translator, trace, step) 
         assert answer["exact"].values["n"] == format_nats(lead) and answer["exact"].values["m"] == format_nats(left)
     else:
         assert words.startswith("No single word")
-    assert token not in [one["id"] for one in answer["contrasts"]] and len(answer["contrasts"]) == 5
-    assert [one["text"] for one in answer["tokens"]] == [labels.display(token) for token in trace.target_tokens]
+    assert token not in [contrast["id"] for contrast in answer["contrasts"]] and len(answer["contrasts"]) == 5
+    assert [entry["text"] for entry in answer["tokens"]] == [labels.display(token) for token in trace.target_tokens]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator,
 
 
 def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) -> None:
-    answer = answered(tiny_translator, trace, PageQuestion.of(trace, 3, Against.NOTHING))
+    answer = ask_why(tiny_translator, trace, PageQuestion.of(trace, 3, Against.NOTHING))
     assert answer["contrast"] is None and answer["exact"].values["n"] == format_nats(float(trace.log_probability[3]))
     p = float(np.exp(trace.log_probability[3]))
     assert answer["headline"][0].values["p"] == (f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%")
@@ -211,13 +211,13 @@ def test_without_a_contrast_it_is_the_log_probability(tiny_translator, trace) ->
     assert "minus the mean logit of the vocabulary" in content[0]["text"]
 
 
-def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_translator, scene) -> None:
+def test_the_matrix_has_every_methods_scores_and_loads_slow_ones_separately(tiny_translator, scene) -> None:
     grid = block(tokens.tokens(scene), "matrix")
     why = attribute(tiny_translator, scene.trace, step=3)
     assert [line["key"] for line in grid["lines"]] == list(METHODS)
     assert [column["text"] for column in grid["columns"]] == list(why.columns.labels)
     assert sum(count for _, count in grid["groups"]) == len(why.columns)
-    answer = answered(tiny_translator, scene.trace, scene.page_question)["headline"][1]
+    answer = ask_why(tiny_translator, scene.trace, scene.page_question)["headline"][1]
     assert answer.values.get("word") in (None, grid["columns"][grid["sight"]]["text"])
     for line in grid["lines"]:
         method = METHODS[line["key"]]
@@ -245,20 +245,20 @@ def test_the_matrix_holds_every_methods_numbers_and_the_slow_one_by_itself(tiny_
         assert cells[end]["text"] == f"{expected[-1]:.0%}"
 
 
-def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
+def test_testing_a_cell_shows_the_models_next_tokens_without_the_word(scene) -> None:
     whole = dict(zip(scene.trace.top_ids[3].tolist(), scene.trace.top_probabilities[3].tolist()))
     for name in (occlusion.MASK.slug, occlusion.MEAN.slug):
         cell = next(line for line in block(tokens.tokens(scene), "matrix")["lines"] if line["key"] == name)["cells"][2]
-        told, table = tokens.remove_word(scene, {"row": name, "column": 2})
-        values = told["text"].values
+        text, table = tokens.remove_word(scene, {"row": name, "column": 2})
+        values = text["text"].values
         assert number(values["before"]) - number(values["after"]) == pytest.approx(number(cell["text"]), abs=0.16)
         probable = scene.translator.tokenizer.tokens(list(whole))
         shares = {row[0]["text"]: row[1]["share"] for row in table["rows"]}
         assert all(
             share == pytest.approx(whole[i], abs=1e-4)
             for i, token in zip(whole, probable)
-            for text, share in shares.items()
-            if text == token
+            for written, share in shares.items()
+            if written == token
         )
         marked = [table["rows"][i] for i in table["marked"]]
         after = {row[0]["text"]: row[2]["share"] for row in marked}
@@ -270,7 +270,7 @@ def test_a_cells_test_says_what_the_model_would_write(scene) -> None:
             tokens.remove_word(scene, wrong)
 
 
-def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> None:
+def test_parts_sum_to_the_metric_and_a_heads_keys_to_the_head(scene) -> None:
     content = parts.parts(scene)
     grid, facts = block(content, "matrix"), block(content, "facts")["items"]
     total = sum(number(line["margins"][0][0]["text"]) for line in grid["lines"])
@@ -283,7 +283,7 @@ def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> No
     for row, column in (("0", 0), ("2", heads + 1)):
         split = block(parts.keys(scene, {"row": row, "column": column}), "matrix")
         cell = grid["lines"][int(row)]["cells"][column]
-        keys = [number(one["text"]) for one in split["lines"][0]["cells"]]
+        keys = [number(part["text"]) for part in split["lines"][0]["cells"]]
         assert sum(keys) == pytest.approx(number(cell["text"]), abs=0.0051 * (len(keys) + 1) + 0.05)
         assert len(keys) == (4 if column < heads else len(scene.trace.source_ids))
     for wrong in ({"row": "0", "column": 2 * heads}, {"row": "9", "column": 0}, {"row": 0, "column": 0}):
@@ -291,18 +291,18 @@ def test_parts_sum_to_the_number_in_question_and_a_head_to_its_keys(scene) -> No
             parts.keys(scene, wrong)
 
 
-def everything(translator, trace, asked: PageQuestion) -> dict:
-    """The headline's answer; all panels' contents are made, too."""
-    scene = Scene(trace, Selection(), translator, page_question=asked)
+def ask_with_panels(translator, trace, question: PageQuestion) -> dict:
+    """Compute the contents of all panels on a question, and return its answer."""
+    scene = Scene(trace, Selection(), translator, page_question=question)
     assert tokens.tokens(scene) and parts.parts(scene) and list(holds.holds(scene, holds.MEAN))
-    return answered(translator, trace, asked)
+    return ask_why(translator, trace, question)
 
 
 @pytest.mark.parametrize("text", ["Hund", "Der Hund"])
 def test_a_sentence_of_one_word_is_answered(tiny_translator, text) -> None:
     trace = tiny_translator.translate(text, "de-en")
     for step in (0, len(trace.target_ids) - 1):
-        assert len(everything(tiny_translator, trace, PageQuestion.of(trace, step))["headline"]) in (2, 3)
+        assert len(ask_with_panels(tiny_translator, trace, PageQuestion.of(trace, step))["headline"]) in (2, 3)
     alone = Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 0))
     assert (~alone.case.columns.special).sum() == len(text.split())
     assert "cannot be put into an informative order" in list(holds.holds(alone, holds.MEAN))[-1][0]["text"]
@@ -312,9 +312,9 @@ def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, tra
     end = tiny_translator.tokenizer.end_id
     unfinished = tiny_translator.trace(TEXT, "de-en", target=trace.target_ids[:5])
     assert not unfinished.finished
-    assert len(everything(tiny_translator, unfinished, PageQuestion.of(unfinished, 4))["headline"]) == 2
+    assert len(ask_with_panels(tiny_translator, unfinished, PageQuestion.of(unfinished, 4))["headline"]) == 2
     ended = tiny_translator.trace(TEXT, "de-en", target=[*trace.target_ids[:5], end])
-    answer = everything(tiny_translator, ended, PageQuestion.of(ended, 5))
+    answer = ask_with_panels(tiny_translator, ended, PageQuestion.of(ended, 5))
     assert answer["token"] == "</s>" and answer["tokens"][5]["symbol"]
 
 
@@ -322,7 +322,7 @@ def test_an_unfinished_translation_and_its_end_are_answered(tiny_translator, tra
     ("typed", "words"),
     [("", "There is no text"), ("   ", "There is no text"), (None, "is what was written, or its beginning")],
 )
-def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, trace, typed, words) -> None:
+def test_an_invalid_contrast_is_refused(tiny_translator, trace, typed, words) -> None:
     dog = tiny_translator.tokenizer.encode("dog")
     forced = tiny_translator.trace(TEXT, "de-en", target=[*dog, *trace.target_ids[:3]])
     trace, step = (forced, 0) if typed is None else (trace, default_step(trace))
@@ -333,11 +333,11 @@ def test_a_contrast_that_is_no_other_word_is_refused_in_words(tiny_translator, t
 
 @pytest.mark.parametrize("typed", ["😀", "xq zw", "<img src=x>", "{token}"])
 def test_a_contrast_of_strange_characters_is_compared_piece_by_piece(tiny_translator, trace, typed) -> None:
-    answer = answered(tiny_translator, trace, PageQuestion.of(trace, default_step(trace), typed))
+    answer = ask_why(tiny_translator, trace, PageQuestion.of(trace, default_step(trace), typed))
     assert len(answer["headline"]) == 2 and typed.split()[0] in answer["note"]
 
 
-def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(tiny_translator, monkeypatch) -> None:
+def test_sixty_tokens_are_answered_and_more_are_refused(tiny_translator, monkeypatch) -> None:
     limit = tiny_translator.config.max_length
     text = " ".join(["Hund"] * 60)
     while len(tiny_translator.tokenizer.encode_source(text, "en", "de")) > limit:
@@ -345,32 +345,32 @@ def test_sixty_tokens_are_answered_and_too_many_refused_with_the_tokens_there(ti
     trace = tiny_translator.translate(text, "de-en")
     assert len(trace.source_ids) > 50
     last = PageQuestion.of(trace, len(trace.target_ids) - 1)
-    answer = answered(tiny_translator, trace, last)
+    answer = ask_why(tiny_translator, trace, last)
     assert len(answer["headline"]) == 2 and answer["limit"] == MAX_TOKENS and answer["most"] >= len(trace.target_ids)
     assert len(trace.source_ids) + len(trace.target_ids) <= MAX_TOKENS
     limit = len(trace.source_ids) + 2
     monkeypatch.setattr("attention_atlas.viz.panels.scene.MAX_TOKENS", limit)
-    answer = answered(tiny_translator, trace, last)
+    answer = ask_why(tiny_translator, trace, last)
     assert f"the limit here is {limit} tokens" in answer["refused"] and len(answer["tokens"]) == len(trace.target_ids)
-    assert answer["most"] == 2, "the page says which tokens are too far"
+    assert answer["most"] == 2, "the page marks the tokens beyond the limit"
     with pytest.raises(Refusal, match=f"the limit here is {limit}"):
         tokens.tokens(Scene(trace, Selection(), tiny_translator, page_question=last))
 
 
 @pytest.mark.parametrize(("token", "expected"), [("▁beer", "beer"), ("er", "…er"), ("▁", "␣"), ("▁\n", "⏎")])
-def test_a_token_among_words(token, expected) -> None:
+def test_tokens_are_formatted_for_sentences(token, expected) -> None:
     assert token_text(token) == expected
     assert token_text(token, goes_on=True) == expected + "…"
 
 
-def test_panels_of_the_tab_that_asks_follow_the_question(tiny_translator) -> None:
+def test_panels_of_the_tab_why_follow_the_question(tiny_translator) -> None:
     for tab in registry.TABS:
         description = registry.describe_tab(tab, [tiny_translator.config])
         assert description["asks"] == ("asked" in description["follows"]) == (tab.name == "why")
 
 
 @pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, 7, "Bier"])
-def test_a_question_goes_to_the_page_and_comes_back(trace, contrast) -> None:
+def test_a_question_is_restored_from_json(trace, contrast) -> None:
     question = PageQuestion.of(trace, 2, contrast)
     assert PageQuestion.from_plain(json.loads(json.dumps(question.to_plain()))) == question
 
@@ -378,5 +378,5 @@ def test_a_question_goes_to_the_page_and_comes_back(trace, contrast) -> None:
 @pytest.mark.parametrize(
     "plain", [None, [], {}, {"step": -1, "about": []}, {"step": 1}, {"step": 1, "about": [3]}, {"step": 1, "about": []}]
 )
-def test_what_is_no_question_asks_nothing(plain) -> None:
+def test_an_invalid_question_is_the_default_question(plain) -> None:
     assert PageQuestion.from_plain(plain) == PageQuestion()
