@@ -59,7 +59,7 @@ def test_the_commands_run_and_the_page_serves_the_models_offline(environment, fa
     preloaded = block(PAGE, "yaml").split()[-1].split(",")
     present = {path.name for path in (tmp_path / "hub" / OPUS).iterdir()}
     assert set(preloaded) - {"pytorch_model.bin"} <= present  # the test models have safetensors
-    fake.asked.clear()
+    fake.file_requests.clear()
     port = free_port()
     space = {
         **environment,
@@ -85,4 +85,4 @@ def test_the_commands_run_and_the_page_serves_the_models_offline(environment, fa
             assert client.predict("Good morning.", api_name="/translate")["checkpoint"] == OPUS
         finally:
             app.terminate()
-    assert fake.asked == [], "the hub was off"
+    assert fake.file_requests == [], "the hub was off"

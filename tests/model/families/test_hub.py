@@ -25,14 +25,14 @@ NAME = "own/opus-mt-de-en"
 class FakeHub:
     """A server of folders as repositories.
 
-    asked   (method, file) of each request for a file
+    file_requests   (method, file) of each request for a file
     breaks  the number of further answers with weights that end in the middle
     status  the status of the model's page in place of 200, with its error code
     """
 
     def __init__(self) -> None:
         self.repositories: dict[str, Path] = {}
-        self.asked: list[tuple[str, str]] = []
+        self.file_requests: list[tuple[str, str]] = []
         self.breaks = 0
         self.status: tuple[int, str] | None = None
         fake = self
@@ -70,7 +70,7 @@ class FakeHub:
             self.send_file(request, folder / file[2])
 
     def send_file(self, request: BaseHTTPRequestHandler, path: Path) -> None:
-        self.asked.append((request.command, path.name))
+        self.file_requests.append((request.command, path.name))
         if not path.is_file():
             self.send(request, 404, b"", {"X-Error-Code": "EntryNotFound"})
             return
@@ -125,7 +125,7 @@ def test_only_needed_files_are_downloaded_once(fake, saved, tmp_path):
     torch.save(load_file(saved / "model.safetensors"), tmp_path / "repository" / "pytorch_model.bin")
     fake.repositories[NAME] = tmp_path / "repository"
     folder = fetched(fake, tmp_path)
-    got = {name for method, name in fake.asked if method == "GET"}
+    got = {name for method, name in fake.file_requests if method == "GET"}
     assert got == {
         "config.json",
         "generation_config.json",
@@ -140,8 +140,8 @@ def test_only_needed_files_are_downloaded_once(fake, saved, tmp_path):
     assert opened.name == NAME and opened.directions == ("de-en",)
     expected = checkpoint.load(saved).model.state_dict()
     assert all(torch.equal(t, expected[name]) for name, t in opened.model.state_dict().items())
-    fake.asked.clear()
-    assert fetched(fake, tmp_path) == folder and not [name for method, name in fake.asked if method == "GET"]
+    fake.file_requests.clear()
+    assert fetched(fake, tmp_path) == folder and not [name for method, name in fake.file_requests if method == "GET"]
 
 
 def test_sharded_pickles_are_downloaded_if_there_are_no_safetensors(fake, saved, tmp_path):
@@ -183,7 +183,7 @@ def test_an_unsupported_family_is_refused_before_its_weights_are_downloaded(fake
     fake.repositories[NAME] = repository
     with pytest.raises(ValueError, match=r"T5Model.*model\.foreign\.trace_of"):
         fetched(fake, tmp_path)
-    assert {name for _, name in fake.asked} == {"config.json"}
+    assert {name for _, name in fake.file_requests} == {"config.json"}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_an_invalid_id_sends_no_request(fake, tmp_path, name, monkeypatch):
         return
     with pytest.raises(ValueError, match=r"neither a folder nor the id|there is no folder"):
         fetched(fake, tmp_path, name)
-    assert fake.asked == []
+    assert fake.file_requests == []
 
 
 def test_a_full_disk_is_reported(fake, saved, tmp_path, monkeypatch):
