@@ -344,11 +344,12 @@ def test_a_failing_check_is_shown_as_failing(one_scene, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}]
+    "report", [None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}]
 )
-def test_a_page_that_says_nothing_of_use_fails_its_check_in_words(one_scene, said) -> None:
-    said = {"key": one_scene.trace.identity.key, **said} if isinstance(said, dict) and "key" not in said else said
-    last = list(checks.check_all(replace(one_scene, drawn=said)))[-1]
+def test_an_invalid_report_of_drawn_maps_fails_its_check(one_scene, report) -> None:
+    if isinstance(report, dict) and "key" not in report:
+        report = {"key": one_scene.trace.identity.key, **report}
+    last = list(checks.check_all(replace(one_scene, drawn=report)))[-1]
     row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
     assert row[1]["passed"] is False and "not drawn this translation yet" in row[6]
 

@@ -149,19 +149,19 @@ def test_nats_are_said_as_how_many_times_as_likely(value, words) -> None:
         (-0.9, -1.2, "b is 2.5 × as likely as a.", "Without “w”: 3.3 ×."),
     ],
 )
-def test_what_ties_is_said_to_tie(metric, left, first, second) -> None:
+def test_equal_probabilities_are_said_to_be_equal(metric, left, first, second) -> None:
     named = {"token": "a", "contrast": "b", "word": "w"}
     texts = _against(named, metric), _against_without(named, metric, left)
     assert list(texts) == [first, second]
 
 
-def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translator, trace) -> None:
-    """The metric alone would name another word, or say that this one speaks against the token."""
+def test_a_word_that_both_alternatives_need_gets_its_own_sentence(tiny_translator, trace) -> None:
+    """The metric alone would name another word, or say that this word lowers the token's probability."""
     case = open_case(tiny_translator, trace, make_question(tiny_translator, trace, 3))
     lost = occlusion.measure_losses(case)
-    for found, contrast in ((lost.of_metric, Against.RUNNER_UP), (lost.of_log_p, Against.NOTHING)):
+    for losses, contrast in ((lost.of_metric, Against.RUNNER_UP), (lost.of_log_p, Against.NOTHING)):
         alone = attribute(tiny_translator, trace, step=3, contrast=contrast, methods=[occlusion.MASK.slug])
-        np.testing.assert_allclose(found, alone.rows[0].values, atol=1e-5)
+        np.testing.assert_allclose(losses, alone.rows[0].values, atol=1e-5)
     one, other = np.flatnonzero(~case.columns.special)[:2]
     of_metric, of_log_p = np.zeros((2, len(case.columns)))
     of_metric[one], of_log_p[other], of_metric[other] = 0.5, 8.0, -0.25
@@ -183,7 +183,7 @@ def test_a_word_without_which_neither_is_written_is_told_with_both(tiny_translat
     assert len(headline(trace, case.question, made(), case.columns)) == 2
 
 
-def test_the_picture_tells_what_each_word_taken_away_alone_does(tiny_translator, trace) -> None:
+def test_the_picture_shows_the_effect_of_removing_each_word(tiny_translator, trace) -> None:
     question = make_question(tiny_translator, trace, 3)
     case = open_case(tiny_translator, trace, question)
     lost = occlusion.measure_losses(case)
