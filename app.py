@@ -1,7 +1,7 @@
 """Serve the page, as a Hugging Face Space does. `python app.py --help`"""
 
 from attention_atlas.app import main
-from attention_atlas.model.program import program
+from attention_atlas.model.program import run_program
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

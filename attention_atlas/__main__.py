@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from attention_atlas.model.program import program
+from attention_atlas.model.program import run_program
 
 # name -> the module whose main(argv) is the program, and its description
 COMMANDS = {
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int | None:
 
 def run() -> None:
     """Run the installed command."""
-    program(main)
+    run_program(main)
 
 
 if __name__ == "__main__":

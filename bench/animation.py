@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 from bench.common import ROOT
 from bench.load import APP, running_server
 from bench.page.stage import launch_chromium
@@ -93,4 +93,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

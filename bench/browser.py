@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from attention_atlas.model.program import add_json, command_line, parse_args, program
+from attention_atlas.model.program import add_json, command_line, parse_args, run_program
 from bench.common import ROOT, Measurement, write_json
 from bench.page.explorer import first_paint, growth, head_switches, large_map, payload_size
 from bench.page.loading import entered, first_view, idle, openings
@@ -46,4 +46,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -18,7 +18,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, integer, parse_args, program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, integer, parse_args, run_program
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers builds a model here and must not fetch one
 
@@ -217,7 +217,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("python -m bench.compare", __doc__)
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
-    add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
+    add("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
     add("--device", choices=("cpu", "cuda"), help="default: the CPU, then CUDA where there is one")
     add("--threads", type=integer(), default=2, help="of torch and CTranslate2 on the CPU, default 2")
     add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens with maps, default 8 16 32 64")
@@ -235,4 +235,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -24,7 +24,7 @@ import torch
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.decode.recorded import greedy_with_records
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, parse_args, program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, parse_args, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
@@ -290,7 +290,7 @@ PARTS: dict[str, Callable[[Bench], dict]] = {
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("python -m bench.cuda", __doc__)
     add = parser.add_argument
-    add("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
+    add("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
     add("--device", default="cuda", help="cuda; cpu tries the program out")
     add("--minutes", type=float, default=MINUTES, help="no part begins later")
     add_json(parser, "write the results here after every part")
@@ -298,4 +298,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

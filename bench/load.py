@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, parse_args, program
+from attention_atlas.model.program import add_json, command_line, parse_args, run_program
 from bench.common import ROOT, write_json
 from bench.ports import free_port
 
@@ -272,4 +272,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -34,7 +34,7 @@ from attention_atlas.model import processor
 from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets.decoder_step import DecoderStep
 from attention_atlas.model.nets.layer import SourceMemory
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, parse_args, program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, parse_args, run_program
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.translator import Translator, tracing
 from bench import load, speed
@@ -329,7 +329,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         default=["opus-mt"],
         help="default: opus-mt; the shipped model has no section opening",
     )
-    add("--checkpoint", type=Path, default=CHECKPOINT, help=f"the shipped model, default {CHECKPOINT}")
+    add("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"the shipped model, default {DEFAULT_CHECKPOINT}")
     add("--threads", type=int, default=2, help="of torch, default 2")
     add("--repeats", type=int, default=9, help="of each work, default 9")
     add("--starts", type=int, default=3, help="new processes for each folder, default 3")
@@ -344,4 +344,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -27,7 +27,7 @@ from attention_atlas.model.decode.distributions import DistributionCollector
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import RecordedDecode, StepRecorder
 from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
 from attention_atlas.model.serve.cores import Cores
 from attention_atlas.model.serve.device import cores
 from attention_atlas.model.trace.directions import parse_direction
@@ -254,4 +254,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

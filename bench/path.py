@@ -14,7 +14,7 @@ from types import FrameType
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from bench.page.stage import launch_chromium
@@ -114,4 +114,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from attention_atlas.model.analysis.trust import FILE
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 from attention_atlas.model.truth import report
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -184,4 +184,4 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -23,7 +23,7 @@ from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -218,4 +218,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

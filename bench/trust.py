@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from attention_atlas.model.analysis.model_comparison import compare_models
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, program
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
 from attention_atlas.model.serve.device import share_cores
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.scene import Scene
@@ -46,4 +46,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

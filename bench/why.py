@@ -26,7 +26,7 @@ from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import CHECKPOINT, add_json, command_line, integer, parse_args, program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, integer, parse_args, run_program
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.why.attribution import Columns, Question
@@ -210,7 +210,7 @@ def median_and_answer(run: Callable[[], object], runs: int) -> tuple[float, obje
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = command_line("python -m bench.why", __doc__)
-    parser.add_argument("--checkpoint", type=Path, default=CHECKPOINT, help=f"default {CHECKPOINT}")
+    parser.add_argument("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
     parser.add_argument("--size", choices=tuple(SIZES), help="random weights of this size instead")
     parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")
     parser.add_argument("--heads", type=int, help="how many heads to measure; default all, of the largest size 16")
@@ -220,4 +220,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

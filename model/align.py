@@ -40,7 +40,7 @@ from attention_atlas.model.analysis.alignment.choose import (
 from attention_atlas.model.analysis.alignment.monotone import link_by_jumps, link_by_path
 from attention_atlas.model.files import read_parallel
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import add_checkpoint, check_free, command_line, integer, program
+from attention_atlas.model.program import add_checkpoint, command_line, integer, refuse_existing, run_program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.alignment import (
     SYMMETRISATIONS,
@@ -79,7 +79,7 @@ def main(argv: list[str] | None = None) -> None:
         )
         return
     if args.out:
-        check_free(args.out, args.replace)
+        refuse_existing(args.out, args.replace)
     with processes.process_group():
         aligner = Aligner.load(args.checkpoint, args.direction, args.reverse, args.device)
         pairs = read_pairs(*args.files)
@@ -284,4 +284,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -12,7 +12,7 @@ from attention_atlas.model.families.card import Origin, read_origin
 from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.vocabulary import UNNAMED
 from attention_atlas.model.files import CONFIG, checkpoint_folder, replace_file
-from attention_atlas.model.program import check_free, command_line, program
+from attention_atlas.model.program import command_line, refuse_existing, run_program
 from attention_atlas.model.text.pieces import PieceTokenizer
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import Side
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     out = args.out or Path("checkpoints") / origin.name.replace("/", "--")
     if out.resolve() == folder.resolve():
         raise ValueError(f"{out} is the folder that is converted: name another with --out")
-    check_free(out / checkpoint.CONFIG, args.replace)
+    refuse_existing(out / checkpoint.CONFIG, args.replace)
     text = card(converted, origin)  # before the large files are written
     checkpoint.save(
         out,
@@ -148,4 +148,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -16,7 +16,14 @@ from attention_atlas.model.analysis.units.dictionary import FILE, StoredDictiona
 from attention_atlas.model.analysis.units.measure import measure_qualities, rows_of
 from attention_atlas.model.analysis.why.means import choose_sentences
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, integer, program
+from attention_atlas.model.program import (
+    add_checkpoint,
+    add_output,
+    command_line,
+    integer,
+    measurement_path,
+    run_program,
+)
 from attention_atlas.model.training import corpora
 from attention_atlas.model.translator import Translator
 
@@ -25,7 +32,7 @@ MAX_HELD_OUT = 100  # sentences that it is measured on, every tenth
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    path = destination(args, FILE)
+    path = measurement_path(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     check_transformer(translator.model)
     layers = translator.config.num_encoder_layers
@@ -85,4 +92,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -20,11 +20,11 @@ from attention_atlas.model.program import (
     add_checkpoint,
     add_limit,
     add_output,
-    check_free,
     check_writable,
     command_line,
-    program,
+    refuse_existing,
     require,
+    run_program,
 )
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.train import chosen_model
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
     ]
     metrics = {} if args.out else dict(translator.metrics)
     if args.out:
-        check_free(args.out, args.replace)
+        refuse_existing(args.out, args.replace)
     elif not (args.replace or args.dry_run or args.limit):
         check_new(translator, [{**key, "protocol": name} for _, key in settings for name in (None, *args.protocol)])
     if metrics.get("digest", translator.digest) != translator.digest:
@@ -259,4 +259,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

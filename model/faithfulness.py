@@ -33,9 +33,9 @@ from attention_atlas.model.program import (
     add_limit,
     add_output,
     command_line,
-    destination,
     integer,
-    program,
+    measurement_path,
+    run_program,
 )
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.survey.survey import OWN
@@ -51,7 +51,7 @@ Text = tuple[str, str]  # direction, sentence
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    out = destination(args, FILE)
+    out = measurement_path(args, FILE)
     with processes.process_group():
         translator = Translator.load(args.checkpoint, args.device)
         check_transformer(translator.model)
@@ -175,4 +175,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

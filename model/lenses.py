@@ -18,7 +18,14 @@ from attention_atlas.model.analysis.lenses.encoder import measure_hits
 from attention_atlas.model.analysis.lenses.fit import SLOPES, fit
 from attention_atlas.model.analysis.lenses.storage import FILE, HitRates, Lenses, save
 from attention_atlas.model.analysis.why.means import choose_sentences
-from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, integer, program
+from attention_atlas.model.program import (
+    add_checkpoint,
+    add_output,
+    command_line,
+    integer,
+    measurement_path,
+    run_program,
+)
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.sources.folder import read_folder
 from attention_atlas.model.training.sources.readers import read_aligned
@@ -32,7 +39,7 @@ Pairs = Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]  # direction -> na
 def main(argv: list[str] | None = None, pairs: Pairs | None = None) -> None:
     """Run the program. pairs: further sentences to measure on."""
     args = parse(argv)
-    path = destination(args, FILE)
+    path = measurement_path(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     folder = path.with_suffix(".parts")  # of a stopped run
     with tqdm(unit=" parts") as bar:
@@ -101,4 +108,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -11,13 +11,13 @@ from pathlib import Path
 from tqdm import tqdm
 
 from attention_atlas.model.analysis.why.means import FILE, choose_sentences, compute_means, save_means
-from attention_atlas.model.program import add_checkpoint, add_output, command_line, destination, program
+from attention_atlas.model.program import add_checkpoint, add_output, command_line, measurement_path, run_program
 from attention_atlas.model.translator import Translator
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    path = destination(args, FILE)
+    path = measurement_path(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     texts = choose_sentences(translator, args.sentences, args.directions)
     with tqdm(total=sum(map(len, texts.values())), unit=" sentences") as bar:
@@ -37,4 +37,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

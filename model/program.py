@@ -1,6 +1,6 @@
 """Shared parts of the programs: options of the command line, error messages and exit codes.
 
-Each program is a function `main(argv)`, which its module runs by `program(main)`.
+Each program is a function `main(argv)`, which its module runs by `run_program(main)`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attention_atlas.model.files import INSTALLED, SHIPPED, checkpoint_folder
 
-CHECKPOINT = Path("checkpoints/de-en")
+DEFAULT_CHECKPOINT = Path("checkpoints/de-en")
 EXTRAS = {
     "gradio": "app",
     "sacrebleu": "train",
@@ -25,7 +25,7 @@ EXTRAS = {
 INTERRUPTED = 130  # the exit code of shells for Ctrl+C
 
 
-def program(main: Callable[[], int | None]) -> None:
+def run_program(main: Callable[[], int | None]) -> None:
     """Run a program and exit with main's exit code (None: 0).
 
     ValueError, OSError and a missing package are the user's to fix: the program prints `error: ...` and exits with 1.
@@ -88,8 +88,8 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint",
         type=checkpoint_folder,
-        default=str(CHECKPOINT),  # argparse converts a string as if it were typed
-        help=f"a folder, or the name of a shipped checkpoint; default {CHECKPOINT}",
+        default=str(DEFAULT_CHECKPOINT),  # argparse converts a string as if it were typed
+        help=f"a folder, or the name of a shipped checkpoint; default {DEFAULT_CHECKPOINT}",
     )
     parser.add_argument("--device", help="cpu, cuda or mps")
 
@@ -119,7 +119,7 @@ def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None, *files: 
     args = parser.parse_args(argv)
     for name in ("json", *files):
         if (path := getattr(args, name, None)) is not None:
-            check_free(path, args.replace)
+            refuse_existing(path, args.replace)
     return args
 
 
@@ -132,7 +132,7 @@ def add_limit(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def destination(args: argparse.Namespace, file: str) -> Path | None:
+def measurement_path(args: argparse.Namespace, file: str) -> Path | None:
     """Return the file of a measurement by --out, --replace and --limit; None for a trial that writes nothing.
 
     Raises ValueError if the file exists and --replace is missing, if it is part of the installed package, or if its
@@ -145,7 +145,7 @@ def destination(args: argparse.Namespace, file: str) -> Path | None:
     elif not args.out.parent.is_dir():
         raise ValueError(f"the folder {args.out.parent} is missing")
     path = args.out or args.checkpoint / file
-    check_free(path, args.replace)
+    refuse_existing(path, args.replace)
     return path
 
 
@@ -155,7 +155,7 @@ def check_writable(folder: Path, instead: str = "--out names another file") -> N
         raise ValueError(f"{folder.name} was installed with the package, which is not written to: {instead}")
 
 
-def check_free(path: Path, replace: bool) -> None:
+def refuse_existing(path: Path, replace: bool) -> None:
     """Raise ValueError if the path exists and `replace` is false."""
     if path.exists() and not replace:
         raise ValueError(f"{path} is there already: --replace writes over it")

@@ -31,9 +31,9 @@ from attention_atlas.model.program import (
     add_limit,
     add_output,
     command_line,
-    destination,
     integer,
-    program,
+    measurement_path,
+    run_program,
 )
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.directions import parse_direction
@@ -46,7 +46,7 @@ LINKED = 100  # sentences on which the heads that link words are chosen
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    path = destination(args, HEADS)
+    path = measurement_path(args, HEADS)
     if path is None:
         raise ValueError("--limit is for a trial: name its file with --out")
     with processes.process_group():
@@ -163,4 +163,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from attention_atlas.model import checkpoint
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.networks import AnyNetwork
-from attention_atlas.model.program import check_free, program, require
+from attention_atlas.model.program import refuse_existing, require, run_program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import choose_device, keep_freed_memory
 from attention_atlas.model.serve.processes import EpochPrefetcher
@@ -214,7 +214,9 @@ def train(args: argparse.Namespace, device: torch.device, source: Source) -> Non
     """Start or resume a run, train it, and export it where --out says."""
     folder, chief = args.run, processes.rank() == 0
     if args.out:
-        check_free(args.out / checkpoint.WEIGHTS, args.replace or (args.resume and is_exported_from(folder, args.out)))
+        refuse_existing(
+            args.out / checkpoint.WEIGHTS, args.replace or (args.resume and is_exported_from(folder, args.out))
+        )
     if args.resume:
         start.check_can_resume(folder, source)
         directions = start.read_run(folder, source.config)[1].directions
@@ -254,4 +256,4 @@ def train(args: argparse.Namespace, device: torch.device, source: Source) -> Non
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

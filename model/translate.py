@@ -21,7 +21,7 @@ from pathlib import Path
 
 from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.files import replace_file
-from attention_atlas.model.program import add_checkpoint, check_free, command_line, integer, program
+from attention_atlas.model.program import add_checkpoint, command_line, integer, refuse_existing, run_program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import keep_freed_memory
 from attention_atlas.model.text.interface import normalize_text
@@ -172,9 +172,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     if args.attention is not None:
         if args.attention.suffix != ".npz":
             raise ValueError(f"--attention writes NPZ: name a file that ends in .npz, found {args.attention.name}")
-        check_free(args.attention, args.replace)
+        refuse_existing(args.attention, args.replace)
     return args
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 300  # for one cell
@@ -46,4 +46,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from attention_atlas.model.program import check_free, command_line, program
+from attention_atlas.model.program import command_line, refuse_existing, run_program
 from recipes import parts
 from recipes.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
         parts.join(args.join, args.out or Path("checkpoints"))
         return
     for name in args.names if args.out and not args.commands else ():
-        check_free(args.out / name, args.replace)
+        refuse_existing(args.out / name, args.replace)
     ends = time.monotonic() + 60 * args.minutes if args.minutes else None
     for name in args.names:
         stages = in_order(name)
@@ -135,4 +135,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

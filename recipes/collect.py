@@ -11,7 +11,7 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 from attention_atlas.model.training.sources.readers import (
     TATOEBA_FILES,
     comparison_key,
@@ -62,4 +62,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

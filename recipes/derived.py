@@ -23,7 +23,7 @@ from attention_atlas.model.analysis.why.faithfulness import FILE as FAITHFULNESS
 from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
 from attention_atlas.model.files import read_json
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 from attention_atlas.model.truth import __main__ as truth
 from recipes import everyday
 
@@ -148,4 +148,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from attention_atlas.model.analysis.why.neighbours import TABLES, Form
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 from recipes.composed import german
 from recipes.composed.lexicon import Lexicon
 
@@ -73,4 +73,4 @@ def _english(lexicon: Lexicon) -> Iterator[tuple[str, ...]]:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -18,7 +18,7 @@ import torch
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
 from attention_atlas.model.training.sources.folder import read_folder
@@ -87,4 +87,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

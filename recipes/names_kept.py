@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attention_atlas.model.checkpoint import METRICS
 from attention_atlas.model.files import write_json
-from attention_atlas.model.program import add_checkpoint, check_writable, command_line, program
+from attention_atlas.model.program import add_checkpoint, check_writable, command_line, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.translator import Translator
 from recipes.typed import (
@@ -105,4 +105,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

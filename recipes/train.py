@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from attention_atlas.model import train
-from attention_atlas.model.program import program
+from attention_atlas.model.program import run_program
 from attention_atlas.model.training import corpora
 from attention_atlas.model.training.source import Source
 from attention_atlas.model.training.sources.readers import Splits
@@ -46,4 +46,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

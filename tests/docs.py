@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
-from attention_atlas.model.program import program
+from attention_atlas.model.program import run_program
 from tests import ROOT
 
 SITE = ROOT / "build" / "docs"
@@ -80,4 +80,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from attention_atlas.model.program import program
+from attention_atlas.model.program import run_program
 from tests import ROOT
 from tests.pages import blocks
 
@@ -75,4 +75,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

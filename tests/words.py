@@ -19,7 +19,7 @@ from babel.messages import Catalog, Message
 from babel.messages.pofile import read_po, write_po
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
-from attention_atlas.model.program import program
+from attention_atlas.model.program import run_program
 from attention_atlas.viz import words
 from attention_atlas.viz.tours.tour import WORDS as TOURS
 from attention_atlas.viz.tours.tour import tours
@@ -149,4 +149,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attention_atlas.model.program import check_free, command_line, program
+from attention_atlas.model.program import command_line, refuse_existing, run_program
 from attention_atlas.viz.figures import paper
 
 if TYPE_CHECKING:  # matplotlib is an optional dependency
@@ -49,7 +49,7 @@ class TrainingRun:
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    check_free(args.out, args.replace)
+    refuse_existing(args.out, args.replace)
     runs = [read(path, x=args.x) for path in args.runs]
     paper.write_png(draw(runs, x=args.x), args.out)
 
@@ -156,4 +156,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, parse_args, program
+from attention_atlas.model.program import add_json, command_line, parse_args, run_program
 from bench.common import ROOT, write_json
 from bench.hosting.fleet import Replica, fleet
 from bench.load import SENTENCES, Caller, load, processor_seconds, running_app
@@ -250,4 +250,4 @@ def round_floats(value: object) -> object:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

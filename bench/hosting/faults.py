@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, parse_args, program
+from attention_atlas.model.program import add_json, command_line, parse_args, run_program
 from attention_atlas.viz.server.request_queue import ADDRESS_SHARE
 from bench.common import write_json
 from bench.load import APP, SENTENCES, Caller, memory, running_server
@@ -334,4 +334,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import gradio as gr
 
-from attention_atlas.model.program import command_line, program
+from attention_atlas.model.program import command_line, run_program
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz import assets, shell
@@ -73,4 +73,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

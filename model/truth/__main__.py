@@ -22,9 +22,9 @@ from attention_atlas.model.program import (
     add_limit,
     add_output,
     command_line,
-    destination,
-    program,
+    measurement_path,
     require,
+    run_program,
 )
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.translator import Translator
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None, *, expected: bool = True) -> None:
         print("\n".join(f"{b.name:22}{b.title} ({', '.join(b.directions)})" for b in benchmarks))
         return
     require("sacrebleu")
-    out = destination(args, FILE)
+    out = measurement_path(args, FILE)
     translator = Translator.load(args.checkpoint, args.device)
     check_transformer(translator.model)
     selected = [benchmark for benchmark in benchmarks if not args.only or benchmark.name in args.only]
@@ -154,4 +154,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

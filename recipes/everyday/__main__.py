@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from attention_atlas.model.files import read_json, write_json
-from attention_atlas.model.program import add_checkpoint, command_line, program, require
+from attention_atlas.model.program import add_checkpoint, command_line, require, run_program
 from attention_atlas.model.translator import Translator
 from recipes.everyday import DIRECTIONS, HALVES, Everyday, read_everyday, score
 
@@ -110,4 +110,4 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -26,7 +26,7 @@ from pathlib import Path
 from gradio_client import Client
 from uv import find_uv_bin
 
-from attention_atlas.model.program import program
+from attention_atlas.model.program import run_program
 from bench.ports import free_port
 from tests import ROOT
 from tests.programs.release import copy_sources, run
@@ -121,4 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

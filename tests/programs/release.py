@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from attention_atlas.model.program import program
+from attention_atlas.model.program import run_program
 from tests import ROOT
 from tests.pages import block
 
@@ -78,4 +78,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from attention_atlas.__main__ import COMMANDS
-from attention_atlas.model.program import command_line, integer, program
+from attention_atlas.model.program import command_line, integer, run_program
 from tests import ROOT
 from tests.pages import GUIDES, read
 
@@ -44,20 +44,20 @@ def raiser(error: BaseException):
 )
 def test_errors_of_the_user_end_a_program_with_a_message(error, message):
     with pytest.raises(SystemExit) as exit_info:
-        program(raiser(error))
+        run_program(raiser(error))
     assert exit_info.value.code == message or str(exit_info.value.code).startswith(str(message))
 
 
 def test_unexpected_errors_are_raised():
     for error in (KeyError("x"), AssertionError(), ModuleNotFoundError("", name="attention_atlas.model.absent")):
         with pytest.raises(type(error)):
-            program(raiser(error))
+            run_program(raiser(error))
 
 
 @pytest.mark.parametrize("code", [None, 0, 3])
 def test_the_exit_code_is_what_main_returns(code):
     with pytest.raises(SystemExit) as exit_info:
-        program(lambda: code)
+        run_program(lambda: code)
     assert exit_info.value.code == code
 
 
@@ -91,8 +91,8 @@ def test_help_names_the_program(name, capsys):
 
 def test_a_program_ends_silently_when_its_pipe_is_closed():
     writes = (
-        "from attention_atlas.model.program import program\n"
-        "def main():\n    for i in range(100000): print(i)\nprogram(main)"
+        "from attention_atlas.model.program import run_program\n"
+        "def main():\n    for i in range(100000): print(i)\nrun_program(main)"
     )
     command = f"{sys.executable} -c '{writes}' | head -n 1"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60)
@@ -159,7 +159,7 @@ def source_of(name: str) -> str:
 
 
 BENCHMARKS = sorted(name for name in MODULES if "add_json(" in source_of(name))
-MEASUREMENTS = sorted(name for name in MODULES if "destination(" in source_of(name))
+MEASUREMENTS = sorted(name for name in MODULES if "measurement_path(" in source_of(name))
 
 
 OUTPUTS = [

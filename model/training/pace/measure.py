@@ -20,7 +20,7 @@ from attention_atlas.model.config import ModelConfig, from_json
 from attention_atlas.model.files import read_json, write_json
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.recurrent import RecurrentConfig
-from attention_atlas.model.program import check_free, command_line, integer, program
+from attention_atlas.model.program import command_line, integer, refuse_existing, run_program
 from attention_atlas.model.training.loss import SummedLoss
 
 FILE = Path(__file__).with_name("measured.json")
@@ -121,7 +121,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
     args = parser.parse_args(argv)
-    check_free(args.out, args.replace)
+    refuse_existing(args.out, args.replace)
     before = torch.get_num_threads()
     torch.set_num_threads(args.threads)
     try:
@@ -137,4 +137,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)

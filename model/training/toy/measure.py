@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from attention_atlas.model.files import read_json, write_json
-from attention_atlas.model.program import check_free, command_line, program
+from attention_atlas.model.program import command_line, refuse_existing, run_program
 from attention_atlas.model.training.toy import corpora
 from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.training.toy.settings import ToySettings
@@ -101,7 +101,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--switch", choices=SWITCHES, nargs="+", help="measure only these, update the file")
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
     args = parser.parse_args(argv)
-    check_free(args.out, args.replace or args.switch is not None)
+    refuse_existing(args.out, args.replace or args.switch is not None)
     torch.set_num_threads(1)
     results: dict[str, dict[str, list[float]]] = read_json(args.out) if args.switch else {}
     for switch in args.switch or SWITCHES:
@@ -114,4 +114,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program(main)
+    run_program(main)
