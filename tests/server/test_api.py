@@ -24,7 +24,7 @@ from attention_atlas.viz.export.formats import FORMATS, Format, Scope
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server import api
-from attention_atlas.viz.server.endpoints import EndpointContext, with_envelope
+from attention_atlas.viz.server.endpoints import EndpointContext, endpoint, with_envelope
 from tests.conftest import SENTENCES
 
 TEXT = SENTENCES[0]
@@ -107,6 +107,9 @@ def test_interventions_act_as_in_the_library(client, tiny_translator):
         ({"heads_off": [["crossing", 0, 0]]}, "'crossing' is"),
         ({"heads": []}, "interventions are an object of"),
         ([1], "interventions are an object of"),
+        ([], "interventions are an object of"),
+        (False, "interventions are an object of"),
+        ("{", "not JSON"),
         ({"in_words": "something"}, "are edits"),
         ({"heads_off": [["cross", 0, i] for i in range(1001)]}, "at most 1,000 at once, found 1,001"),
         ({"edits": [{"place": "decoder.0.ffn.out", "kind": "scale", "by": float("nan")}]}, "a finite number"),
@@ -118,6 +121,41 @@ def test_invalid_interventions_are_refused_in_words(tiny_translator, wrong, word
     call = api.ENDPOINTS["translate"].bind(EndpointContext(Translators([tiny_translator])))
     answer = call(TEXT, interventions=wrong)
     assert answer["status"] == "error" and answer["error"] == "invalid" and words in answer["message"], answer
+
+
+@pytest.mark.parametrize("interventions", [CHANGED, json.dumps(CHANGED), {}, "", None])
+def test_interventions_may_be_sent_as_json_text(tiny_translator, interventions):
+    translate = api.ENDPOINTS["translate"]
+    body = translate.check_call({"text": TEXT, "interventions": interventions}, by_field=True)
+    answer = translate.bind(EndpointContext(Translators([tiny_translator])))(**body)
+    assert answer["status"] == "ok", answer
+    assert bool(answer["interventions"]) is bool(interventions)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"), [({}, "missing a required argument: 'text'"), ({"text": TEXT, "txet": ""}, "'txet'")]
+)
+def test_a_call_past_the_guard_with_unknown_or_missing_fields_is_invalid(tiny_translator, fields, words):
+    answer = api.ENDPOINTS["translate"].bind(EndpointContext(Translators([tiny_translator])))(**fields)
+    assert answer["error"] == "invalid" and words in answer["message"] and "text, direction" in answer["message"]
+
+
+def test_an_endpoint_has_a_name_of_its_own_and_documents_its_answer():
+    def translate(context: EndpointContext) -> dict:
+        """Return nothing.
+
+        Returns:
+            nothing
+        """
+
+    def undocumented(context: EndpointContext) -> dict:
+        """Return nothing."""
+
+    for function, words in ((translate, "endpoint translate already"), (undocumented, "Returns:")):
+        with pytest.raises(ValueError, match=words):
+            endpoint(returns="nothing")(function)
+    described = api.ENDPOINTS["translate"].bind(None).__doc__
+    assert described.index("\n    beam: ") < described.index("\n    interventions: ") < described.index("\nReturns:")
 
 
 def test_the_stream_of_an_unknown_session_is_a_404(tiny_url):

@@ -57,7 +57,7 @@ MAX_EDGES = 500  # of a circuit
 
 @endpoint(
     returns="translation, tokens and ids of both sides, probabilities, ranks, entropies, how it was decoded",
-    **TRANSLATES,
+    lane_options=TRANSLATES,
 )
 def translate(context: EndpointContext, text: str, direction: str = "", beam: int = 1) -> dict:
     """Translate one sentence.

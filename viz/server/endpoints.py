@@ -1,7 +1,8 @@
 """The registry of the named API endpoints, and the checks that all of them share.
 
-`@endpoint` registers a function. Its name, its fields, its documentation for programs, the routes that the guard allows
-and its row in docs/reference/endpoints.md all come from that function. viz/server/api.py holds the endpoints.
+`@endpoint` registers a function. Its name, its fields, its documentation for programs, the URL paths that
+viz/server/guard.py allows, and its row in docs/reference/endpoints.md all come from that function. viz/server/api.py
+holds the endpoints.
 """
 
 from __future__ import annotations
@@ -31,52 +32,60 @@ from attention_atlas.viz.server.discreet_log import describe
 from attention_atlas.viz.server.request_queue import RequestQueue
 
 VERSION = 1  # of the answers' schema
-TOOLS = "/gradio_api/mcp"  # where tools of the Model Context Protocol are called
-MAX_FIELD = 100_000  # characters of JSON in a field other than a text or the interventions
-MODEL_LANE = {"concurrency_id": "model"}  # runs as many calls at once as `--concurrency` allows
+MCP_PATH = "/gradio_api/mcp"  # the URL path of the tools of the Model Context Protocol (MCP)
+MAX_FIELD = 100_000  # characters of JSON in a field that is neither a string nor the interventions
+# Gradio's options for an endpoint that runs a model. A lane is one of the request queue's limits: calls of the lane
+# "model" run as many at once as the app's option --concurrency allows.
+MODEL_LANE = {"concurrency_id": "model"}
 EnumType = typing.TypeVar("EnumType", bound=Enum)
 
 log = logging.getLogger(__name__)
 
 
-def with_envelope(endpoint: Callable[..., dict]) -> Callable[..., dict]:
-    """Wrap an endpoint so that its answers carry "api_version" and "status". Errors become answers, too."""
+def with_envelope(handler: Callable[..., dict]) -> Callable[..., dict]:
+    """Wrap a function so that its answers carry "api_version" and "status". Errors become answers, too."""
 
-    def fault(error: str) -> str:
+    def internal_error_message(error: str) -> str:
         return f"The server could not answer ({error}). Other requests are unaffected; please report this."
 
-    @functools.wraps(endpoint)
+    @functools.wraps(handler)
     def answer(*args: object, **options: object) -> dict:
         return answer_or_refusal(
-            lambda: {"api_version": VERSION, "status": "ok", **endpoint(*args, **options)}, fault, str
+            lambda: {"api_version": VERSION, "status": "ok", **handler(*args, **options)}, internal_error_message, str
         )
 
     return answer
 
 
 def answer_or_refusal(
-    compute: Callable[[], object], fault: Callable[[str], object], words: Callable[[Exception], object]
+    compute: Callable[[], object],
+    internal_error_message: Callable[[str], object],
+    caller_error_message: Callable[[Exception], object],
 ) -> object:
     """Return compute(), or a refusal that says why it failed.
 
+    Messages are strings for the endpoints; for the page's questions (viz/server/ask.py) they are objects that the page
+    translates.
+
     Args:
         compute: computes the answer
-        fault: turns the name of an unexpected exception's type into a message
-        words: turns a ValueError or Busy, which callers can cause, into a message
+        internal_error_message: turns the name of an unexpected exception's type into a message
+        caller_error_message: turns a ValueError or Busy, which callers can cause, into a message
 
-    Unexpected exceptions are logged with their place, without what the caller sent.
+    Unexpected exceptions are logged with the line of code that raised them, without what the caller sent.
     """
     try:
         return compute()
     except Busy as error:
-        return refusal("busy", words(error))
+        return refusal("busy", caller_error_message(error))
     except Cancelled:
+        # Usually nobody reads this. "busy", because the request was valid and can be repeated.
         return refusal("busy", "The caller left before the answer was complete.")
     except ValueError as error:
-        return refusal("invalid", words(error))
-    except Exception as error:  # the outermost frame: an uncaught error would reach Gradio
+        return refusal("invalid", caller_error_message(error))
+    except Exception as error:  # Gradio would answer and log an uncaught error in its own form
         log.error("a request failed:\n%s", describe(error))
-        return refusal("internal", fault(type(error).__name__))
+        return refusal("internal", internal_error_message(type(error).__name__))
 
 
 def refusal(kind: str, message: object) -> dict:
@@ -85,53 +94,75 @@ def refusal(kind: str, message: object) -> dict:
 
 
 def check_string(name: str, value: object) -> str:
-    """Return the value of a field. Raises ValueError unless it is a string."""
+    """Return `value` unchanged. Raises ValueError, naming the field `name`, unless it is a string."""
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string, found {type(value).__name__}.")
     return value
 
 
 def check_integer(name: str, value: object) -> int:
-    """Return the value of a field. Raises ValueError unless it is an integer."""
+    """Return `value` unchanged. Raises ValueError, naming the field `name`, unless it is an integer."""
     if not is_integer(value):
         raise ValueError(f"{name} must be a whole number, found {value!r:.80}.")
     return value
 
 
 def check_token_ids(name: str, value: object) -> list[int]:
-    """Return the value of a field. Raises ValueError unless it is a list of integers."""
+    """Return `value` unchanged. Raises ValueError, naming the field `name`, unless it is a list of integers."""
     if not isinstance(value, list):
         raise ValueError(f"{name} must be a list of token ids, found {type(value).__name__}.")
     return [check_integer(f"an id of {name}", i) for i in value]
 
 
 def read_interventions(value: object) -> Interventions:
-    """Parse the field `interventions`: an object as in a trace's file, or its JSON text; None or empty for the plain
-    model. Raises ValueError for anything else, and for interventions that a file cannot hold."""
-    if not value:
+    """Parse the field `interventions`: an object as in a trace's file, or its JSON text. None, "" and {} are none.
+
+    Raises ValueError for anything else, and for interventions that clients may not send (see from_request()).
+    """
+    if value is None or value == "":
         return NO_INTERVENTIONS
-    return interventions_file.from_request(json.loads(value) if isinstance(value, str) else value)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise ValueError("interventions must be an object or its JSON text; this text is not JSON.") from error
+    return interventions_file.from_request(value)
 
 
-def read_enum(name: str, value: object, kinds: type[EnumType], *also: str) -> EnumType:
-    """Return the enum's member with this value. Raises ValueError, listing the values and `also`, if there is none."""
+def read_enum(name: str, value: object, enum_type: type[EnumType], *more_values: str) -> EnumType:
+    """Return the enum's member with this value.
+
+    Raises ValueError if there is none. Its message lists the enum's values and `more_values`, which the field also
+    takes and the caller has handled.
+    """
     try:
-        return kinds(value)
+        return enum_type(value)
     except ValueError as error:
-        names = ", ".join((*(kind.value for kind in kinds), *also))
+        names = ", ".join((*(member.value for member in enum_type), *more_values))
         raise ValueError(f"Unknown {name} {value!r:.80}: there are {names}.") from error
 
 
 @dataclass(frozen=True)
 class EndpointContext:
-    """The context of a request: the models, the cached mean activations, and the interventions it asks for."""
+    """What an endpoint needs to answer a request.
+
+    Attributes:
+        translators: the app's models
+        means_cache: mean activations over many sentences, by model, for ablations; shared by all requests, since
+            computing them takes long
+        interventions: those of this request
+    """
 
     translators: Translators
     means_cache: MeansCache = field(default_factory=MeansCache)
     interventions: Interventions = NO_INTERVENTIONS
 
     def select(self, direction: object) -> tuple[Translator, str]:
-        """Return the translator and the direction that a field names; the app's first if the field is empty."""
+        """Return the translator and the language pair, such as "de-en", that the field `direction` names.
+
+        direction: a route's label, such as "de-en" or, where several checkpoints serve the pair, one with the
+            checkpoint's name; "" for the app's first
+        """
         route = self.translators.route(check_string("direction", direction) or self.translators.routes[0].label)
         return self.translators[route.label], route.direction
 
@@ -141,14 +172,14 @@ class EndpointContext:
         return translator.translate(check_string("text", text), code, beam=beam, interventions=self.interventions)
 
 
-# The last, optional field of every endpoint, and its line in their documentation.
-INTERVENTIONS = inspect.Parameter(
+# The last, optional field of every endpoint, and its lines in each endpoint's docstring, before "Returns:".
+INTERVENTIONS_FIELD = inspect.Parameter(
     "interventions", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="dict | None"
 )
-BEFORE_RETURNS = "\n\n    Returns:"
-INTERVENTIONS_DOC = f"""
-        interventions: what every pass of the model is changed by, in the form of a trace's "interventions_data", such
-            as {{"heads_off": [["cross", 2, 4]]}}; none for the plain model{BEFORE_RETURNS}"""
+RETURNS_HEADING = "\n\nReturns:"
+INTERVENTIONS_DOC = """
+    interventions: changes to apply to the model while it runs, as in a trace's "interventions_data", such as
+        {"heads_off": [["cross", 2, 4]]} (kind, layer and head, from 0); null for none"""
 
 
 @dataclass(frozen=True)
@@ -158,12 +189,12 @@ class Endpoint:
     Attributes:
         compute: (context, *fields) -> the fields of an answer
         returns: the answer's fields, as the table of endpoints describes them
-        options: the options of Gradio's listener
+        lane_options: Gradio's options "concurrency_id", the lane of the request queue, and "concurrency_limit"
     """
 
     compute: Callable[..., dict]
     returns: str
-    options: Mapping[str, object]
+    lane_options: Mapping[str, object]
 
     @property
     def name(self) -> str:
@@ -173,17 +204,17 @@ class Endpoint:
     def fields(self) -> dict[str, inspect.Parameter]:
         """The parameters by name, in order, `interventions` last."""
         own = list(inspect.signature(self.compute).parameters.items())[1:]
-        return {**dict(own), INTERVENTIONS.name: INTERVENTIONS}
+        return {**dict(own), INTERVENTIONS_FIELD.name: INTERVENTIONS_FIELD}
 
     @property
     def lane(self) -> str:
         """The lane of the request queue in which its calls wait."""
-        return self.options.get("concurrency_id", "page")
+        return self.lane_options["concurrency_id"]
 
     @property
     def row(self) -> str:
         """The endpoint's row in the table of docs/reference/endpoints.md."""
-        takes = ", ".join(f"{name} (ids)" if "list[int]" in str(field) else name for name, field in self.fields.items())
+        takes = ", ".join(f"{name} (ids)" if "list[int]" in str(p) else name for name, p in self.fields.items())
         return f"| `{self.name}` | {takes} | {self.returns} |"
 
     def bind(self, context: EndpointContext) -> Callable[..., dict]:
@@ -192,30 +223,39 @@ class Endpoint:
 
         @with_envelope
         @functools.wraps(self.compute)
-        def call(*values: object, **named: object) -> dict:
-            arguments = signature.bind(*values, **named).arguments
-            interventions = read_interventions(arguments.pop(INTERVENTIONS.name, None))
+        def handler(*values: object, **named: object) -> dict:
+            try:
+                arguments = signature.bind(*values, **named).arguments
+            except TypeError as error:  # calls that check_call() has not seen, such as those of MCP
+                raise ValueError(f"{error}: {self._known_fields}.") from error
+            interventions = read_interventions(arguments.pop(INTERVENTIONS_FIELD.name, None))
             return self.compute(replace(context, interventions=interventions), **arguments)
 
-        call.__signature__ = signature
+        handler.__signature__ = signature
         # Types instead of their names, which Gradio would resolve again at each call.
-        types = typing.get_type_hints(self.compute) | {INTERVENTIONS.name: dict | None}
-        call.__annotations__ = {name: types[name] for name in (*self.fields, "return")}
-        call.__doc__ = INTERVENTIONS_DOC.join(self.compute.__doc__.split(BEFORE_RETURNS, 1))
-        return call
+        types = typing.get_type_hints(self.compute) | {INTERVENTIONS_FIELD.name: dict | None}
+        handler.__annotations__ = {name: types[name] for name in (*self.fields, "return")}
+        handler.__doc__ = inspect.getdoc(self.compute).replace(
+            RETURNS_HEADING, f"{INTERVENTIONS_DOC}{RETURNS_HEADING}", 1
+        )
+        return handler
 
-    def check_call(self, call: dict, *, by_field: bool = False) -> dict:
-        """Return a call's body for Gradio: only known fields, defaults for missing ones, and the interventions as JSON
-        text, so that Gradio does not walk through their numbers.
+    @property
+    def _known_fields(self) -> str:
+        return f"the fields of {self.name} are {', '.join(self.fields)}"
+
+    def check_call(self, body: dict, *, by_field: bool = False) -> dict:
+        """Return the body of a request as Gradio takes it: only known fields, defaults for missing ones, and the
+        interventions as JSON text, so that Gradio does not walk through their numbers.
 
         Args:
-            call: the body of the request
+            body: a JSON object
             by_field: whether the body holds the fields by name; otherwise "data" lists their values in order
 
-        Raises ValueError for unknown, missing or too long fields.
+        Raises ValueError for unknown, missing or too long fields. The endpoint itself checks the values' types.
         """
-        known = f"the fields of {self.name} are {', '.join(self.fields)}"
-        values = call if by_field else call.get("data")
+        known = self._known_fields
+        values = body if by_field else body.get("data")
         if by_field:
             for name in values:
                 if name not in self.fields:
@@ -227,33 +267,52 @@ class Endpoint:
         else:
             values = dict(zip(self.fields, values))
         complete = {}
-        for name, field_ in self.fields.items():
-            value = values.get(name, field_.default)
-            if value is field_.empty:
+        for name, parameter in self.fields.items():
+            value = values.get(name, parameter.default)
+            if value is parameter.empty:
                 raise ValueError(f"The field {name!r} is missing: {known}.")
-            if name == INTERVENTIONS.name:
-                value = json.dumps(value) if value else None
+            if name == INTERVENTIONS_FIELD.name:
+                if value is not None and not isinstance(value, str):
+                    value = json.dumps(value)
             elif isinstance(value, dict):
                 raise ValueError(f"The field {name!r} cannot be an object: {known}.")
-            elif not isinstance(value, str) and len(written := json.dumps(value)) > MAX_FIELD:
-                raise ValueError(
-                    f"The field {name!r} is longer than {MAX_FIELD:,} characters of JSON: {len(written):,}."
-                )
+            elif not isinstance(value, str):
+                length = len(json.dumps(value))
+                if length > MAX_FIELD:
+                    raise ValueError(f"The field {name!r} is longer than {MAX_FIELD:,} characters of JSON: {length:,}.")
             complete[name] = value
         if by_field:
             return complete
-        session = {name: call[name] for name in ("session_hash",) if isinstance(call.get(name), str)}
-        return {"data": list(complete.values()), **session}
+        content = {"data": list(complete.values())}
+        # Gradio's clients name their session, in whose stream of events they read the answer. A body by field has no
+        # place for it: its answer is fetched by the event's id.
+        if isinstance(body.get("session_hash"), str):
+            content["session_hash"] = body["session_hash"]
+        return content
 
 
 ENDPOINTS: dict[str, Endpoint] = {}
 
 
-def endpoint(*, returns: str, **options: object) -> Callable[[Callable], Callable]:
-    """Register a function as the endpoint of its name. returns: its answer's fields, in words."""
+def endpoint(
+    *, returns: str, lane_options: Mapping[str, object] = MODEL_LANE
+) -> Callable[[Callable[..., dict]], Callable[..., dict]]:
+    """Register a function as the endpoint of its name.
+
+    Args:
+        returns: its answer's fields, in words
+        lane_options: see Endpoint
+
+    Raises ValueError if the name is registered already, or if the docstring has no paragraph "Returns:".
+    """
 
     def register(compute: Callable[..., dict]) -> Callable[..., dict]:
-        ENDPOINTS[compute.__name__] = Endpoint(compute, returns, options or MODEL_LANE)
+        name = compute.__name__
+        if name in ENDPOINTS:
+            raise ValueError(f"there is an endpoint {name} already")
+        if RETURNS_HEADING not in (inspect.getdoc(compute) or ""):
+            raise ValueError(f"the docstring of the endpoint {name} needs a paragraph that begins with Returns:")
+        ENDPOINTS[name] = Endpoint(compute, returns, lane_options)
         return compute
 
     return register
@@ -266,46 +325,52 @@ def build(
 
     Args:
         translators: the models
-        request_queue: where calls wait, by whichever route they come
-        lend: on ZeroGPU, makes a function run where a GPU is lent; its calls then wait in Gradio's queue instead
+        request_queue: where calls wait for a turn, whichever URL path they come by
+        lend: on a Space with shared GPUs (ZeroGPU), the decorator that runs a function with a GPU
+            (viz/server/ask.py). Calls then wait in Gradio's queue instead, and MCP tools, which a Space does not
+            install, would get objects instead of JSON text.
     """
     context = EndpointContext(translators)
-    for endpoint in ENDPOINTS.values():
-        call = endpoint.bind(context)
+    for name, registered in ENDPOINTS.items():
+        handler = registered.bind(context)
         if lend:
-            gr.api(lend(call), api_name=endpoint.name, queue=True, **endpoint.options)
+            gr.api(lend(handler), api_name=name, queue=True, **registered.lane_options)
         else:
-            queued = wait_for_turn(call, request_queue, endpoint.lane)
-            gr.api(queued, api_name=endpoint.name, queue=False, concurrency_limit=None)
+            # The request queue limits calls instead of Gradio.
+            queued = wait_for_turn(handler, request_queue, registered.lane)
+            gr.api(queued, api_name=name, queue=False, concurrency_limit=None)
 
 
 def wait_for_turn(
-    call: Callable[..., dict], request_queue: RequestQueue, lane: str
+    handler: Callable[..., dict], request_queue: RequestQueue, lane: str
 ) -> Callable[..., Awaitable[dict | str]]:
-    """Wrap an endpoint's call so that it waits for a turn in a lane and then runs in a thread.
+    """Wrap an endpoint's handler so that each call waits for a turn in a lane and then runs in a thread.
 
-    Gradio fills in the first parameter, `request`, and does not show it to programs. Tools of the Model Context
-    Protocol get the answer as JSON text, since Gradio would send them an object's Python representation.
+    Gradio fills in the first parameter, `request`, and does not show it to programs. MCP calls get the answer as JSON
+    text, since Gradio would send them an object's Python representation.
     """
-    threads = CapacityLimiter(math.inf)  # the lane limits them
+    threads = CapacityLimiter(math.inf)  # no limit on threads: the queue already limits the calls that run
 
-    @functools.wraps(call)
+    @functools.wraps(handler)
     async def wait(request: gr.Request, *values: object) -> dict | str:
         try:
             async with request_queue.turn(lane, request.client.host if request.client else ""):
-                answer = await to_thread.run_sync(call, *values, limiter=threads)
+                answer = await to_thread.run_sync(handler, *values, limiter=threads)
         except Busy as error:
             answer = refusal("busy", str(error))
-        return json.dumps(answer, ensure_ascii=False) if f"{TOOLS}/" in f"{request.url.path}/" else answer
+        # The page may be served below another path, and MCP_PATH itself is called with and without a final slash.
+        is_mcp_call = f"{MCP_PATH}/" in f"{request.url.path}/"
+        return json.dumps(answer, ensure_ascii=False) if is_mcp_call else answer
 
-    signature = inspect.signature(call)
+    signature = inspect.signature(handler)
     first = inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=gr.Request)
     wait.__signature__ = signature.replace(parameters=[first, *signature.parameters.values()])
-    wait.__annotations__ = {"request": gr.Request, **call.__annotations__}
+    # The published type of the answer stays `dict`, although MCP calls get the same as JSON text.
+    wait.__annotations__ = {"request": gr.Request, **handler.__annotations__}
     return wait
 
 
 def table() -> str:
     """Return the Markdown table of docs/reference/endpoints.md."""
-    rows = (endpoint.row for endpoint in ENDPOINTS.values())
+    rows = (registered.row for registered in ENDPOINTS.values())
     return "\n".join(("| endpoint | takes | returns |", "|---|---|---|", *rows))

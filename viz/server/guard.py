@@ -25,7 +25,7 @@ from attention_atlas.model.serve.cancellation import cancelled_by
 from attention_atlas.model.serve.limits import BatchLimits, Busy
 from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server.api import ENDPOINTS
-from attention_atlas.viz.server.endpoints import TOOLS, refusal
+from attention_atlas.viz.server.endpoints import MCP_PATH, refusal
 from attention_atlas.viz.server.middleware import (
     NO_STORE,
     App,
@@ -159,7 +159,7 @@ class Guard:
         except ValueError as error:
             await answer(send, 422, refusal("invalid", str(error)))
             return
-        relay = send if question or path.startswith(TOOLS) else without_echo(send)
+        relay = send if question or path.startswith(MCP_PATH) else without_echo(send)
         try:
             if question is not None:
                 await self._run_in_turn(QUESTIONS[question[1]].lane, scope, body, receive, relay, PAGE_SHARE)
@@ -206,7 +206,7 @@ def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
         path: decoded, relative to the page's root
         calls: the page's questions that go through Gradio's queue
     """
-    if path == TOOLS or path.startswith(f"{TOOLS}/"):
+    if path == MCP_PATH or path.startswith(f"{MCP_PATH}/"):
         return True
     if method in WRITES:
         call, question = CALLS.fullmatch(path), QUESTION.fullmatch(path)
@@ -295,7 +295,7 @@ def _max_bytes(path: str) -> int:
     """Return the maximum size of a body sent to this path."""
     if path == JOIN or CALLS.fullmatch(path) or QUESTION.fullmatch(path):
         return MAX_CALL
-    return MAX_PAGE if path.startswith(TOOLS) else MAX_OTHER
+    return MAX_PAGE if path.startswith(MCP_PATH) else MAX_OTHER
 
 
 def _content_length(scope: Scope) -> int:
