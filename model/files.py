@@ -21,8 +21,9 @@ CONFIG = "config.json"  # what makes a folder a checkpoint
 MAX_CONFIG_BYTES = 1_000_000
 MAX_VOCABULARY_BYTES = 32_000_000  # NLLB's tokenizer.json has 17 million
 
-SHIPPED = Path(__file__).resolve().parents[1] / "checkpoints"
-INSTALLED = (SHIPPED.parent / "__init__.py").is_file()  # in a checkout, checkpoints/ is outside the package
+# The folder of the checkpoints that come with the project: in the installed package, or at the root of a checkout.
+SHIPPED_FOLDER = Path(__file__).resolve().parents[1] / "checkpoints"
+IS_INSTALLED = (SHIPPED_FOLDER.parent / "__init__.py").is_file()  # pip installed a package; false in a checkout
 
 
 def checkpoint_folder(name: str | Path) -> Path:
@@ -34,14 +35,14 @@ def checkpoint_folder(name: str | Path) -> Path:
     if not isinstance(name, str | os.PathLike):
         raise ValueError(f"a checkpoint is told by its folder or its name, found {name!r:.80}")
     path = Path(name)
-    named = path in (Path(path.name), Path(SHIPPED.name) / path.name)
+    named = path in (Path(path.name), Path(SHIPPED_FOLDER.name) / path.name)
     # A folder without a config, such as one of measurements, does not hide the shipped checkpoint.
-    return SHIPPED / path.name if named and not (path / CONFIG).is_file() and path.name in shipped() else path
+    return SHIPPED_FOLDER / path.name if named and not (path / CONFIG).is_file() and path.name in shipped() else path
 
 
 def shipped() -> list[str]:
     """Return the names of the shipped checkpoints."""
-    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{CONFIG}"))
+    return sorted(path.parent.name for path in SHIPPED_FOLDER.glob(f"*/{CONFIG}"))
 
 
 def read_bytes(path: Path, limit: int) -> bytes:

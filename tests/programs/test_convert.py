@@ -169,7 +169,7 @@ def test_a_checkpoint_of_ours_is_converted_and_shipped_names_are_resolved(tiny_c
     monkeypatch.setattr(convert.checkpoint, "load", lambda folder: located.append(folder) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         convert.main(["de-en", "--out", str(tmp_path / "other")])
-    assert located == [files.SHIPPED / "de-en"]
+    assert located == [files.SHIPPED_FOLDER / "de-en"]
 
 
 def test_a_call_without_a_direction_uses_the_model_that_the_host_names(saved, tiny_checkpoint):

@@ -6,11 +6,12 @@ import importlib
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from attention_atlas.__main__ import COMMANDS
-from attention_atlas.model.program import command_line, integer, run_program
+from attention_atlas.model.program import add_json, command_line, integer, parse_args, run_program
 from tests import ROOT
 from tests.pages import GUIDES, read
 
@@ -36,7 +37,10 @@ def raiser(error: BaseException):
         (ValueError("no such direction: 'xx'"), "error: no such direction: 'xx'"),
         (FileNotFoundError(2, "No such file or directory", "a.txt"), "error: a.txt: No such file or directory"),
         (OSError("no space left"), "error: no space left"),
-        (ModuleNotFoundError("", name="sacremoses"), 'error: sacremoses is not installed: the extra "train" brings it'),
+        (
+            ModuleNotFoundError("", name="sacremoses"),
+            "error: sacremoses is not installed: pip install '.[train]' -c constraints.txt",
+        ),
         (ModuleNotFoundError("", name="other.part"), "error: other is not installed: pip install other"),
         (ModuleNotFoundError("x"), "error: x"),
         (KeyboardInterrupt(), 130),
@@ -132,7 +136,7 @@ def test_a_missing_package_is_named_when_it_is_needed(package, extra, name, argu
     assert run("--help").stdout.startswith("usage: attention-atlas ")
     done = run(*(argument.format(tmp_path=tmp_path) for argument in arguments))
     assert done.returncode == 1
-    assert done.stderr.startswith(f'error: {package} is not installed: the extra "{extra}" brings it'), done.stderr
+    assert done.stderr.startswith(f"error: {package} is not installed: pip install '.[{extra}]'"), done.stderr
 
 
 def test_help_needs_no_extra():
@@ -177,6 +181,24 @@ def test_programs_do_not_overwrite_files(name, arguments, tiny_checkpoint, tmp_p
     (tmp_path / arguments[-1]).write_text("{}")
     with pytest.raises(ValueError, match=rf"{re.escape(arguments[-1])} is there already: --replace"):
         importlib.import_module(name).main([*arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--json", "absent/figures.json"], "the folder absent is missing"),
+        (["--json", ".", "--replace"], "is a folder"),
+        (["--png", "absent/figure.png"], "the folder absent is missing"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_at_once(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parser = command_line("attention-atlas none", "About.")
+    add_json(parser)
+    parser.add_argument("--png", type=Path)
+    with pytest.raises(ValueError, match=words):
+        parse_args(parser, arguments, "png")
+    assert parse_args(parser, ["--json", "figures.json"], "png").json == Path("figures.json")
 
 
 def test_documented_commands_are_not_refused_because_of_existing_files(tmp_path, monkeypatch):

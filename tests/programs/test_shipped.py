@@ -21,9 +21,9 @@ def package_checkpoints(tiny_checkpoint, tmp_path, monkeypatch) -> Path:
     shutil.copytree(tiny_checkpoint, shipped / "tiny")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setattr(files, "SHIPPED", shipped)
-    monkeypatch.setattr(program, "SHIPPED", shipped)
-    monkeypatch.setattr(program, "INSTALLED", True)
+    monkeypatch.setattr(files, "SHIPPED_FOLDER", shipped)
+    monkeypatch.setattr(program, "SHIPPED_FOLDER", shipped)
+    monkeypatch.setattr(program, "IS_INSTALLED", True)
     return shipped
 
 
@@ -40,7 +40,7 @@ def test_a_folder_hides_a_shipped_checkpoint_only_if_it_is_one(name, package_che
 
 @pytest.mark.parametrize("name", MEASUREMENTS)
 def test_a_measurement_of_an_installed_checkpoint_needs_out(name, package_checkpoints):
-    with pytest.raises(ValueError, match=r"tiny was installed with the package, .* --out names another file"):
+    with pytest.raises(ValueError, match=r"tiny was installed with the package, .* use --out FILE"):
         importlib.import_module(name).main(["--checkpoint", "tiny"])
     with pytest.raises(ValueError, match="the folder nowhere is missing"):
         importlib.import_module(name).main(["--checkpoint", "tiny", "--out", "nowhere/file"])

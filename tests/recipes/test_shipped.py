@@ -11,8 +11,8 @@ from recipes import checkpoints, derived, names_kept
 
 
 def test_scores_of_an_installed_checkpoint_are_not_recorded(tiny_checkpoint, monkeypatch):
-    monkeypatch.setattr(program, "SHIPPED", tiny_checkpoint.parent)
-    monkeypatch.setattr(program, "INSTALLED", True)
+    monkeypatch.setattr(program, "SHIPPED_FOLDER", tiny_checkpoint.parent)
+    monkeypatch.setattr(program, "IS_INSTALLED", True)
     with pytest.raises(ValueError, match=r"was installed .* leave out --record"):
         names_kept.main(["--checkpoint", str(tiny_checkpoint), "--record"])
 
