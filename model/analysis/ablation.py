@@ -1,15 +1,17 @@
-"""Break the model and compare: positions off or shifted, words shuffled, heads switched off.
+"""Change the model or the order of the words, and compare: positions off or shifted, words shuffled, heads off.
 
-`compare` runs a model under interventions, or on shuffled words, and returns both translations and how much each map
-changed. `measure_order_blindness` shows which parts of the model ignore the order of words.
+`compare` translates under interventions, or the words in another order, and returns both translations and how much the
+attention weights of each head changed. `shuffle_words` gives another order. `measure_order_blindness` shows which parts
+of the model ignore the order of their inputs.
 
 >>> from attention_atlas.model.trace.kinds import AttentionKind
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> trace = translator.translate("Der Hund schläft.")
->>> comparison = compare(translator, trace, Interventions(heads_off=frozenset({(AttentionKind.CROSS, 2, 4)})))
+>>> without_head = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 2, 4)}))  # kind, layer and head, from 0
+>>> comparison = compare(translator, trace, without_head)
 >>> loss = trace.log_probability.sum() - comparison.forced_log_probability.sum()  # nats, of the whole translation
->>> loss.shape, comparison.changes[AttentionKind.CROSS].shape == trace.cross.weights.shape[:2]
-((), True)
+>>> bool(abs(loss) > 0), comparison.changes[AttentionKind.CROSS].shape == trace.cross.weights.shape[:2]
+(True, True)
 """
 
 from __future__ import annotations
@@ -26,27 +28,30 @@ from attention_atlas.model.trace.interventions import Interventions, positions_o
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.maps import jensen_shannon_bits
+from attention_atlas.model.trace.tokens import Token
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE, word_groups
 from attention_atlas.model.translator import Translator
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "OrderBlindness", "compare", "match_token_order", "measure_order_blindness", "shuffle_words"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
 class Comparison:
-    """A trace and a broken model on the same sentence.
+    """A trace, and what a change of the model or of the word order makes of it.
 
-    plain    the trace, with its own interventions
-    broken   the free translation under further interventions
-    forced_log_probability  float32 [step], of the trace's tokens under the broken model
-    changes  kind -> float64 [layers, heads], mean over rows of the Jensen-Shannon divergence in bits between the plain
-             and the broken map, both of the plain translation (0: equal, 1: no weight in common). Keys and rows of
-             shuffled words are put back into the plain order first.
+    original  the trace to compare with, which may have interventions of its own
+    altered   the translation decoded anew, under further interventions or of the reordered words
+    forced_log_probability  float32 [step], of the original's target tokens, which the altered model is made to read and
+              write (teacher forcing)
+    changes   kind -> float64 [layers, heads], the Jensen-Shannon divergence in bits between the original's attention
+              weights [layers, heads, query, key] and the altered ones, both along the original's target tokens, as the
+              mean over queries (0: equal, 1: no weight in common). Reordered source tokens are put back into their
+              original order first.
     """
 
-    plain: TranslationTrace
-    broken: TranslationTrace
+    original: TranslationTrace
+    altered: TranslationTrace
     forced_log_probability: np.ndarray
     changes: dict[AttentionKind, np.ndarray]
 
@@ -56,123 +61,166 @@ def compare(
 ) -> Comparison:
     """Translate again under further interventions, and compare with the trace.
 
-    text: the same words in another order; None for the sentence itself. Raises ValueError if an intervention names what
-    does not exist, if text does not have the trace's words, or if the trace's own interventions cannot be run again.
+    Args:
+        translator: has the weights that wrote the trace
+        trace: the translation to compare with
+        interventions: applied in addition to the trace's own
+        text: the trace's words in another order; None for the original order
+
+    Raises ValueError if an intervention names what does not exist, if `text` does not have the trace's words, or if the
+    trace's own interventions cannot be run again.
     """
     check_rerun(translator, trace)
-    interventions = trace.interventions | interventions
-    ids = trace.source_ids if text is None else tuple(translator.encode(text, trace.direction))
-    order = (
-        np.arange(len(ids))
-        if text is None
-        else match_token_order(trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
-    )
-    text = text or trace.source_text
-    broken = translator.trace(text, trace.direction, source_ids=ids, interventions=interventions)
+    all_interventions = trace.interventions | interventions
+    if text is None:
+        text, ids = trace.source_text, trace.source_ids
+        order = np.arange(len(ids))
+    else:
+        ids = tuple(translator.encode(text, trace.direction))
+        # in_words numbers the words that tokens belong to; the trace's tokens are numbered already.
+        order = match_token_order(trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
+    altered = translator.trace(text, trace.direction, source_ids=ids, interventions=all_interventions)
     forced = translator.trace(
-        text, trace.direction, source_ids=ids, target=trace.target_ids, interventions=interventions
+        text, trace.direction, source_ids=ids, target=trace.target_ids, interventions=all_interventions
     )
-    positions = np.argsort(order)  # of the plain sentence's tokens in the new order
+    inverse = np.argsort(order)  # inverse[i] is the index in `ids` of the original source token i
     changes = {}
     for kind in trace.kinds:
         weights = forced.maps(kind).weights  # [layers, heads, query, key]
-        weights = weights if kind is AttentionKind.DECODER_SELF else weights[..., positions]
-        weights = weights[:, :, positions] if kind is AttentionKind.ENCODER_SELF else weights
+        # Source tokens are the queries and keys of the encoder's self-attention, and the keys of cross-attention.
+        if kind is AttentionKind.ENCODER_SELF:
+            weights = weights[:, :, inverse][..., inverse]
+        elif kind is not AttentionKind.DECODER_SELF:
+            weights = weights[..., inverse]
         changes[kind] = jensen_shannon_bits(trace.maps(kind).weights, weights).mean(-1)
-    return Comparison(trace, broken, forced.log_probability, changes)
+    return Comparison(trace, altered, forced.log_probability, changes)
 
 
 def shuffle_words(text: str, *, seed: int) -> str:
-    """Return the words of a text in another order; the same seed gives the same order.
+    """Return the words of a text in another order, joined by single spaces; the same seed gives the same order.
 
-    Raises a Refusal for fewer than two different words.
+    Raises a Refusal, which is a ValueError, for fewer than two different words.
     """
     words = text.split()
     if len(set(words)) < 2:
         raise Refusal("{text} has fewer than two different words: there is nothing to shuffle.", text=repr(text))
-    generator, shuffled = random.Random(seed), list(words)
+    generator = random.Random(seed)
+    shuffled = list(words)
     while shuffled == words:
         generator.shuffle(shuffled)
     return " ".join(shuffled)
 
 
-def match_token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
-    """Return an order, int [length], with old[order[i]] = new[i], for the same words in two orders.
+def match_token_order(old: tuple[Token, ...], new: tuple[Token, ...]) -> np.ndarray:
+    """Return the order, int [length], with which old[order[i]] == new[i], for the same words in two orders.
 
-    Equal words keep their own order. Raises a Refusal if the words differ.
+    Equal words keep their order among themselves. Raises a Refusal, which is a ValueError, if the words differ.
     """
-    starts: dict[tuple[str, ...], list[int]] = {}
+    old_words = _split_words(old)
+    starts: dict[tuple[Token, ...], list[int]] = {}  # where each word begins that `new` has not used yet
     start = 0
-    for word in _split_words(old):
+    for word in old_words:
         starts.setdefault(word, []).append(start)
         start += len(word)
     order: list[int] = []
     for word in _split_words(new):
-        if not starts.get(word):
+        # The messages are templates, which the page translates.
+        if word not in starts:
             raise Refusal(
                 "{word} is not a word of the sentence: type its words in another order, with the same spelling.",
-                word=repr("".join(word).replace(SPACE, "")),
+                word=_quote(word),
+            )
+        if not starts[word]:
+            raise Refusal(
+                "{word} occurs more often than in the sentence: use every word as often as the sentence does.",
+                word=_quote(word),
             )
         first = starts[word].pop(0)
         order.extend(range(first, first + len(word)))
-    if len(order) != len(old):
-        raise Refusal("the sentence has {n} tokens, its reordering {m}: use every word once.", n=len(old), m=len(order))
+    unused = next((word for word in old_words if starts[word]), None)
+    if unused is not None:
+        raise Refusal("{word} is missing: use every word as often as the sentence does.", word=_quote(unused))
     return np.array(order)
 
 
-def _split_words(tokens: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _split_words(tokens: tuple[Token, ...]) -> list[tuple[Token, ...]]:
     return [tuple(tokens[i] for i in group) for group in word_groups(tokens)]
+
+
+def _quote(word: tuple[Token, ...]) -> str:
+    return repr("".join(word).replace(SPACE, ""))
 
 
 @dataclass(frozen=True)
 class OrderBlindness:
-    """Largest absolute differences between f(permuted input) and permuted f(input).
+    """Largest absolute differences between f(permuted input) and permuted f(input), where f is a part of the model.
 
-    encoder_off, encoder_on  of the encoder's output, without and with the positional encoding
-    decoder_off              of the causal decoder's output without it, its inputs after `<s>` reversed
-    decoder_open             the same without the causal mask
-    scale                    the largest absolute value of the encoder's output, to compare with
+    A part for which this is 0 is blind to order (permutation equivariant).
+
+    encoder_off       of the encoder's output, without the positional encoding
+    encoder_on        of the encoder's output, with it
+    decoder_causal    of the decoder's output, without the positional encoding
+    decoder_unmasked  of the decoder's output, without the positional encoding and the causal mask
+    scale             the largest absolute value of these outputs, to judge the differences by
     """
 
     encoder_off: float
     encoder_on: float
-    decoder_off: float
-    decoder_open: float
+    decoder_causal: float
+    decoder_unmasked: float
     scale: float
 
 
 @torch.inference_mode()
 def measure_order_blindness(translator: Translator, trace: TranslationTrace, *, seed: int = 0) -> OrderBlindness:
-    """Measure whether permuting the input only permutes the output, as in self-attention without positions.
+    """Measure how far the encoder and the decoder are from permutation equivariance.
 
-    The causal mask breaks this, since it treats positions differently (Haviv et al. 2022 find that such decoders learn
-    positions).
+    Self-attention without positions is equivariant: permuting its input permutes its output. A causal mask breaks that,
+    since each position then sees a different number of tokens (Haviv et al. 2022, "Transformer Language Models without
+    Positional Encodings Still Learn Positional Information").
+
+    Only the trace's token ids are used, not its interventions. Raises ValueError if the source has fewer than two
+    different tokens or the translation is empty, since those have no other order.
     """
-    model = translator.model
-    source = torch.tensor([trace.source_ids], device=translator.device)
-    order = torch.randperm(source.shape[1], generator=torch.Generator().manual_seed(seed)).to(source.device)
-    off = positions_off()
-    both = torch.cat((source, source[:, order]))  # [2, source]
-    encoded, memory = model.encode(both, interventions=off).memory, model.encode(both)
+    model, device = translator.model, translator.device
+    positions = positions_off()
+    source, source_order = _with_permuted_row(trace.source_ids, 0, seed, device)
+    output_off = model.encode(source, interventions=positions).memory  # [2, source, d_model]
+    encoding_on = model.encode(source)
 
-    target = torch.tensor([trace.decoder_ids], device=translator.device)
-    reverse = torch.cat((torch.zeros(1, dtype=torch.long), torch.arange(target.shape[1] - 1, 0, -1))).to(source.device)
-    inputs = torch.cat((target, target[:, reverse]))
-    x = model.embed(inputs, off, decoder=True)  # [2, target, d_model]
-    # Both rows read the sentence in its plain order.
-    plain_memory = memory.select(torch.zeros(2, dtype=torch.long, device=source.device))
+    inputs = trace.decoder_ids
+    if len(set(inputs[1:])) < 2:  # such as a translation of one word: its end is a second token
+        inputs = (*inputs[:2], translator.tokenizer.end_id)
+    target, target_order = _with_permuted_row(inputs, 1, seed, device)  # the first token, `<s>`, stays
+    embedded = model.embed(target, positions, decoder=True)  # [2, target, d_model]
+    # Both rows read the same memory, so it does not matter that it has positions.
+    memory = encoding_on.select(torch.zeros(2, dtype=torch.long, device=device))
 
     def decode(mask: torch.Tensor | None) -> torch.Tensor:
-        return model.decoder(x, mask, plain_memory, interventions=off)[0]
+        return model.decoder(embedded, mask, memory, interventions=positions)[0]
 
-    def difference(pair: torch.Tensor, rows: torch.Tensor) -> float:
-        plain, permuted = pair
-        return float((plain[rows] - permuted).abs().max())
-
-    return OrderBlindness(
-        difference(encoded, order),
-        difference(memory.memory, order),
-        difference(decode(causal_mask(target.shape[1], device=source.device)), reverse),
-        difference(decode(None), reverse),
-        float(encoded[0].abs().max()),
+    outputs = (
+        (output_off, source_order),
+        (encoding_on.memory, source_order),
+        (decode(causal_mask(target.shape[1], device=device)), target_order),
+        (decode(None), target_order),
     )
+    differences = [float((output[0, order] - output[1]).abs().max()) for output, order in outputs]
+    return OrderBlindness(*differences, scale=max(float(output.abs().max()) for output, _ in outputs))
+
+
+def _with_permuted_row(
+    ids: tuple[int, ...], first: int, seed: int, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the ids in their own and in another order, [2, length], and that order, [length].
+
+    The ids before the index `first` stay. Raises ValueError if there is no other order.
+    """
+    if len(set(ids[first:])) < 2:
+        raise ValueError("fewer than two different tokens have no other order")
+    generator = torch.Generator().manual_seed(seed)
+    row = torch.tensor(ids)
+    order = torch.arange(len(ids))
+    while torch.equal(row[order], row):
+        order[first:] = first + torch.randperm(len(ids) - first, generator=generator)
+    return torch.stack((row, row[order])).to(device), order.to(device)

@@ -85,7 +85,7 @@ def test_a_padded_pass_runs_the_changed_model(scene):
 
 def test_breaking_a_changed_model_keeps_its_changes(scene):
     content = compare(scene.translator, scene.trace, heads_off(CROSS, 0, (0,)))
-    assert content.broken.interventions == CHANGES | heads_off(CROSS, 0, (0,))
+    assert content.altered.interventions == CHANGES | heads_off(CROSS, 0, (0,))
     assert max(
         changes.max() for changes in compare(scene.translator, scene.trace, Interventions()).changes.values()
     ) < (1e-5)

@@ -363,21 +363,21 @@ def without_edge(scene: StopScene) -> Measured:
 def unordered(scene: StopScene) -> Measured:
     """Measure the share of their mean probability that the written pieces keep without positions."""
     comparison = ablation.compare(scene.translator, scene.trace, positions_off())
-    return _mean_kept(comparison, broken=comparison.broken.translation)
+    return _mean_kept(comparison, broken=comparison.altered.translation)
 
 
 @measure("other")
 def turned(scene: StopScene) -> Measured:
     """Measure the share of their mean probability that the written pieces keep with the words in another order."""
     comparison = ablation.compare(scene.translator, scene.trace, Interventions(), text=scene.other)
-    return _mean_kept(comparison, other=scene.other, then=comparison.broken.translation)
+    return _mean_kept(comparison, other=scene.other, then=comparison.altered.translation)
 
 
 def _mean_kept(comparison: ablation.Comparison, **also: str) -> Measured:
     """Return the ratio of the geometric mean probabilities of the plain translation, changed and plain."""
     before, after = (
         float(np.exp(np.mean(values)))
-        for values in (comparison.plain.log_probability, comparison.forced_log_probability)
+        for values in (comparison.original.log_probability, comparison.forced_log_probability)
     )
     return Measured(after / before, also={"before": share(before), "after": share(after), **also})
 

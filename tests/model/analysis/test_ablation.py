@@ -23,8 +23,8 @@ def trace(tiny_translator):
 
 def test_no_intervention_changes_nothing(tiny_translator, trace) -> None:
     comparison = ablation.compare(tiny_translator, trace, Interventions())
-    assert comparison.broken.target_ids == trace.target_ids
-    np.testing.assert_array_equal(comparison.broken.cross.weights, trace.cross.weights)
+    assert comparison.altered.target_ids == trace.target_ids
+    np.testing.assert_array_equal(comparison.altered.cross.weights, trace.cross.weights)
     np.testing.assert_array_equal(comparison.forced_log_probability, trace.log_probability)
     assert all((change == 0).all() for change in comparison.changes.values())
     assert {k: c.shape for k, c in comparison.changes.items()} == {
@@ -41,7 +41,7 @@ def test_changes_match_scipys_divergence(tiny_translator, trace) -> None:
     broken = output.decoder_records[2].cross_attention.weights[0, 1].numpy()
     expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in zip(trace.cross.weights[2, 1], broken)])
     assert comparison.changes[AttentionKind.CROSS][2, 1] == pytest.approx(expected, abs=1e-6)
-    assert comparison.broken.interventions == off and expected > 1e-4
+    assert comparison.altered.interventions == off and expected > 1e-4
 
 
 def test_heads_off_reach_later_layers_only(tiny_translator, trace) -> None:
@@ -56,7 +56,7 @@ def test_heads_off_reach_later_layers_only(tiny_translator, trace) -> None:
 
 def test_shifted_positions_move_both_sides(tiny_translator, trace) -> None:
     comparison = ablation.compare(tiny_translator, trace, positions_shifted(5))
-    assert "shifted by 5" in comparison.broken.interventions.describe()
+    assert "shifted by 5" in comparison.altered.interventions.describe()
     assert comparison.changes[AttentionKind.ENCODER_SELF].max() > 1e-5
 
 
@@ -90,14 +90,31 @@ def test_match_token_order_keeps_words_whole() -> None:
     assert list(match_token_order(twice, tokens_from_spelling(("<2en>", "▁b", "▁a", "▁a", "</s>")))) == [0, 3, 1, 2, 4]
     with pytest.raises(ValueError, match="'Haus' is not a word"):
         match_token_order(old, tokens_from_spelling(("<2en>", "▁Haus", "</s>")))
-    with pytest.raises(ValueError, match="use every word once"):
+    with pytest.raises(ValueError, match="'ich' occurs more often"):
+        match_token_order(old, tokens_from_spelling(("<2en>", "▁ich", "▁ich", "</s>")))
+    with pytest.raises(ValueError, match="'bin' is missing: use every word as often"):
         match_token_order(old, tokens_from_spelling(("<2en>", "▁ich", "</s>")))
 
 
 def test_only_a_causal_decoder_sees_order_without_positions(tiny_translator, trace) -> None:
     blindness = measure_order_blindness(tiny_translator, trace)
-    assert blindness.encoder_off < 1e-5 and blindness.decoder_open < 1e-4
-    assert blindness.encoder_on > 1e-2 and blindness.decoder_off > 1e-2
+    assert blindness.encoder_off < 1e-5 and blindness.decoder_unmasked < 1e-4
+    assert blindness.encoder_on > 1e-2 and blindness.decoder_causal > 1e-2
+
+
+@pytest.mark.parametrize("text", ["Hund", "nein nein nein nein"])
+def test_short_and_repeated_inputs_are_reordered_too(tiny_translator, text) -> None:
+    trace = tiny_translator.trace(text, target=text)
+    for seed in range(5):
+        blindness = measure_order_blindness(tiny_translator, trace, seed=seed)
+        assert blindness.encoder_on > 1e-2 and blindness.decoder_causal > 1e-2
+        assert blindness.encoder_off < 1e-5 and blindness.decoder_unmasked < 1e-4 < blindness.scale
+
+
+def test_one_token_has_no_other_order(tiny_translator) -> None:
+    empty = tiny_translator.trace(TEXT, target=(tiny_translator.tokenizer.end_id,))
+    with pytest.raises(ValueError, match="no other order"):
+        measure_order_blindness(tiny_translator, empty)
 
 
 def test_divergence_of_rows_made_by_hand() -> None:

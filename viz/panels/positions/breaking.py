@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from attention_atlas.model.analysis import ablation
-from attention_atlas.model.analysis.ablation import measure_order_blindness, shuffle_words
+from attention_atlas.model.analysis.ablation import OrderBlindness, measure_order_blindness, shuffle_words
 from attention_atlas.model.config import PositionCode
 from attention_atlas.model.trace.edits import Ablate
 from attention_atlas.model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
@@ -55,18 +55,20 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
         scene = replace(scene, trace=trace, selection=scene.selection.clamp(trace))
     text = order or shuffle_words(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
     with ThreadPoolExecutor(max_workers=1) as executor:  # independent of the comparison, which is slow
-        blind = executor.submit(measure_order_blindness, scene.translator, scene.trace)
+        is_empty = len(scene.trace.decoder_ids) < 2  # an empty translation has no other order
+        blind = None if is_empty else executor.submit(measure_order_blindness, scene.translator, scene.trace)
         comparison = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
-        blindness = blind.result()
+        blindness = blind and blind.result()
     largest = max(float(change.max()) for change in comparison.changes.values())
-    probabilities = zip(np.exp(comparison.plain.log_probability), np.exp(comparison.forced_log_probability))
+    probabilities = zip(np.exp(comparison.original.log_probability), np.exp(comparison.forced_log_probability))
     rows = [
         (labels.display(token), [float(p), float(q)])
-        for token, (p, q) in zip(comparison.plain.target_tokens, probabilities)
+        for token, (p, q) in zip(comparison.original.target_tokens, probabilities)
     ]
     return [
         blocks.cards(
-            _card(say("As it is"), comparison.plain), _card(describe_choice(scene, choice, shift), comparison.broken)
+            _card(say("As it is"), comparison.original),
+            _card(describe_choice(scene, choice, shift), comparison.altered),
         ),
         blocks.bars(
             blocks.chart(
@@ -81,6 +83,12 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
             "1: nothing in common). One scale for all three."
         ),
         blocks.row(*(_changes(kind, changes, largest) for kind, changes in comparison.changes.items())),
+        *([] if blindness is None else _blindness(blindness)),
+    ]
+
+
+def _blindness(blindness: OrderBlindness) -> list[dict]:
+    return [
         blocks.paragraph(
             "Is it blind to order? With positions off, permute the inputs, and compare the outputs with the permuted "
             "outputs:"
@@ -94,10 +102,10 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
             (say("Encoder, positions on"), blocks.compact(blindness.encoder_on), say("order counts")),
             (
                 say("Decoder, positions off"),
-                blocks.compact(blindness.decoder_off),
+                blocks.compact(blindness.decoder_causal),
                 say("not blind: its causal mask knows before from after"),
             ),
-            (say("The same without its causal mask"), blocks.compact(blindness.decoder_open), say("blind as well")),
+            (say("The same without its causal mask"), blocks.compact(blindness.decoder_unmasked), say("blind as well")),
             (say("Largest output value"), blocks.compact(blindness.scale), say("to judge these differences by")),
         ),
     ]
