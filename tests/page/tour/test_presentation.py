@@ -161,3 +161,42 @@ def test_a_presentation_without_a_picture_says_so(tiny_url, open_page) -> None:
     expect(page.locator(f"{LECTERN} .room")).to_contain_text("start it there")
     page.keyboard.press("Escape")
     expect(page.locator(LECTERN)).to_be_hidden()
+
+
+def test_a_tour_without_buttons_can_be_left(tiny_url, open_page) -> None:
+    page = open_page(f"{tiny_url}#tour=attention&stop=3&present=1")
+    expect(page.locator(f"{PRESENTED} .detail")).to_be_visible()
+    page.evaluate("for (const button of document.querySelectorAll('.atlas-tour .moves button')) button.hidden = true")
+    expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_count(2)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".atlas-tour .count")).to_have_text("3 of 8")
+    page.keyboard.press("Escape")
+    expect(page.locator(LECTERN)).to_be_hidden()
+
+
+def test_a_step_that_waits_for_the_server_is_not_the_end(tiny_url, open_page) -> None:
+    page = open_page(tiny_url)
+    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
+    page.locator(".atlas-title .present").click()
+    expect(page.locator(f"{LECTERN} [aria-disabled=false]")).to_have_count(2)
+    heads = page.locator(".atlas-explorer .thumbnails .line").nth(1).locator(".thumbnail").count()
+    layers = page.locator(".atlas-explorer .thumbnails .line").count()
+    page.evaluate("document.querySelector('.atlas-explorer').setAttribute('aria-busy', 'true')")
+    for _ in range(heads * layers):  # to the end and against it
+        page.keyboard.press("PageDown")
+    page.wait_for_timeout(700)
+    expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_count(0)
+    page.evaluate("document.querySelector('.atlas-explorer').setAttribute('aria-busy', 'false')")
+    expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_accessible_name("Next")
+
+
+def test_there_is_one_presentation(tiny_url, open_page) -> None:
+    page = open_page(f"{tiny_url}#present=1")
+    expect(page.locator(LECTERN)).to_be_visible()
+    page.evaluate(
+        """async () => {
+      const names = performance.getEntriesByType("resource").map((entry) => entry.name);
+      const { ready } = await import(names.find((name) => name.endsWith("/present/present.js")));
+      await ready(); }"""
+    )
+    assert page.locator(LECTERN).count() == 1

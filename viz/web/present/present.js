@@ -1,6 +1,10 @@
-// A presentation: one picture fills the screen, with its title, the sentence, and hints on keys.
-// The picture stays part of the page, lifted into the browser's top layer, so every change of it is
-// shown.
+// A presentation: one picture of the page fills the screen, with its title, its caption and hints on
+// keys. The picture stays part of the page, lifted into the browser's top layer, so every change of it
+// is shown. A panel without a picture is lifted as a whole.
+//
+// Keys and buttons lead through the stops of a running tour (its text is in the "tour sheet"), else
+// through slides (the visitor's "my views"), else through the steps of the picture itself, else through
+// the pictures of the open tab. picture/copy.js lists the fields of a picture's info.
 import { arrowStep, hasModifier } from "../core/keys.js";
 import { button, el, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
@@ -8,19 +12,20 @@ import { openPanel, openTab, pageLink, replaceFields, isVisible, viewLink } from
 import { pictureInfo } from "../picture/copy.js";
 import { createReach, dropFromTopLayer, restoreFocus, liftToTopLayer } from "./layer.js";
 
+// Pixels: a picture is laid out for at least this size, if the screen has it, and then enlarged.
 const HEIGHT = 360,
-  WIDTH = 560; // pixels that a picture is laid out for at most, before it is enlarged
-const TABLES = 1180; // the same for panels without a picture
+  WIDTH = 560;
+const PANEL_WIDTH = 1180; // instead of WIDTH, for panels without a picture, which are wider
 const LARGEST = 4; // largest enlargement
 const PATIENCE = 1000; // milliseconds to wait for full screen
-const SETTLED = 300; // milliseconds after a change
+const SETTLED = 300; // milliseconds without a change, after which the address and the buttons follow
 const PAGES = { PageUp: -1, PageDown: 1 };
 
 // The sheet of a running tour, or null.
 /** @returns {any} */
 const tourSheet = () => document.querySelector(".atlas-tour:not([hidden])");
 
-const isMain = (picture) => Boolean(pictureInfo.get(picture).main);
+const isMain = (picture) => Boolean(pictureInfo.get(picture)?.main);
 
 // The pictures of the open tab, its main picture first.
 const pictures = () =>
@@ -28,8 +33,9 @@ const pictures = () =>
     .filter(isVisible)
     .sort((a, b) => Number(isMain(b)) - Number(isMain(a)));
 
-// The target of a tour's stop: a picture, or a part of the page.
-function pointedPicture() {
+// What a tour's stop points at: the picture around its target; a picture within it, if that is the only
+// or the main one; else the target itself, or null.
+function tourTarget() {
   const target = document.querySelector(".atlas-pointed"),
     within = pictures().filter((picture) => target?.contains(picture));
   return (
@@ -42,23 +48,27 @@ function pointedPicture() {
 const setStyle = (node, name, value) =>
   node.style.getPropertyValue(name) !== value && node.style.setProperty(name, value);
 
-// The button of a tour's sheet that leads on (1) or back (-1).
-const moveOf = (tour, by) => tour.querySelector(by > 0 ? ".moves .strong" : ".moves :not(.strong)");
+// The button of a tour's sheet that leads on (1) or back (-1), or null: after an error there is none.
+const moveOf = (tour, by) =>
+  tour.querySelector(
+    `.moves ${by > 0 ? ".strong" : "button:not(.strong)"}:not([hidden], :disabled)`,
+  );
 
-/** Return the presentation, {start}, once its style sheet has loaded. */
+let presentation = null;
+/** Return the page's only presentation, {start}, once its style sheet has loaded. */
 export const ready = async () => {
   await loadStyleOf(import.meta.url);
-  return createPresentation();
+  return (presentation ??= createPresentation());
 };
 
 function createPresentation() {
   let isOn = false,
     current = null, // the picture, or a panel without one
     chosenPicture = null, // the picture that the presenter went to
-    place = Number(pageLink().get("present")), // its number among the tab's pictures, from 1
+    place = Number(pageLink().get("present")), // the picture's number in its tab, from 1; 0 or NaN: none
     opener = null, // had the focus before the start
-    slides = null, // views to play: {about(), has(by), go(by)}, or null
-    lastStep = null; // {from, by}: a step of a picture that changed nothing
+    slides = null, // views to play: {about(), the words below; has(by); go(by)}, or null
+    deadEnd = null; // {title, by}: at this title a step by 1 or -1 changed nothing
 
   const title = el("h2", { id: "atlas-lectern-title", "aria-live": "polite" }),
     hint = el("p", { class: "hint" }),
@@ -89,7 +99,7 @@ function createPresentation() {
 
   // --- which picture ----------------------------------------------------------------------------------------------
   function choose() {
-    if (tourSheet()) return pointedPicture() ?? (isVisible(current) ? current : null);
+    if (tourSheet()) return tourTarget() ?? (isVisible(current) ? current : null);
     if (isVisible(chosenPicture)) return chosenPicture;
     const all = pictures();
     chosenPicture = all[place - 1] ?? all[0] ?? null;
@@ -98,13 +108,13 @@ function createPresentation() {
   }
 
   // --- how it is shown --------------------------------------------------------------------------------------------
-  const about = () => pictureInfo.get(current);
+  const currentInfo = () => pictureInfo.get(current); // undefined for a panel
   const setText = (node, text) => node.textContent !== text && (node.textContent = text);
 
-  function show(next) {
-    if (next === current) return;
+  function show(picture) {
+    if (picture === current) return;
     restore();
-    current = next;
+    current = picture;
     if (!current) return;
     liftToTopLayer(current);
     current.classList.add("atlas-presented");
@@ -116,7 +126,7 @@ function createPresentation() {
     current.classList.remove("atlas-presented");
     dropFromTopLayer(current);
     current.removeAttribute("tabindex");
-    undo(current, about());
+    undo(current, currentInfo());
     current = null;
   }
 
@@ -129,9 +139,10 @@ function createPresentation() {
     if (!isOn) return;
     const tour = tourSheet();
     show(choose());
-    const now = about();
+    const info = currentInfo();
     if (tour) liftToTopLayer(tour);
     const lifted = [lectern, current, tour, document.querySelector(".atlas-told")].filter(Boolean);
+    // Everything else becomes inert. If that changed what can be reached, the focus may be lost.
     if (reach(lifted) && !(tour ?? lectern).contains(document.activeElement))
       (tour?.querySelector(".moves .strong") ?? current ?? lectern).focus({ preventScroll: true });
     setStyle(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
@@ -141,18 +152,18 @@ function createPresentation() {
     );
     setText(
       title,
-      now?.title() ?? (current ? "" : (invitation ?? t("There is no picture here yet."))),
+      info?.title() ?? (current ? "" : (invitation ?? t("There is no picture here yet."))),
     );
     title.classList.toggle("long", title.textContent.length > 80);
     setText(room, current ? "" : missing);
-    let [words, arrows] = [now?.caption() ?? "", now?.hint ?? t("← → pictures of this tab")];
+    let [words, arrows] = [info?.caption() ?? "", info?.hint ?? t("← → pictures of this tab")];
     if (slides) [words, arrows] = [slides.about(), t("← → my views")];
     else if (tour) [words, arrows] = ["", t("← → stops of the tour")];
     setText(caption, words);
     setText(hint, `${arrows} · ${t("Esc ends the presentation")}`);
     back.setAttribute("aria-disabled", String(!hasNext(-1)));
     next.setAttribute("aria-disabled", String(!hasNext(1)));
-    if (current) fit(current, now);
+    if (current) fit(current, info);
     clearTimeout(addressTimer);
     addressTimer = setTimeout(updateAddress, SETTLED);
   }
@@ -163,19 +174,21 @@ function createPresentation() {
   // Make the address a link to the picture.
   function updateAddress() {
     if (!isOn || !current) return;
+    // In a tour the address names the stop already, and the stop the picture.
     const fields = tourSheet() ? pageLink() : viewLink();
     fields.set("present", tourSheet() ? "1" : String(Math.max(1, pictures().indexOf(current) + 1)));
     if (pageLink().toString() !== fields.toString()) replaceFields(fields);
   }
 
   // --- what a person does -----------------------------------------------------------------------------------------
+  // Follow an arrow key: down and right are 1, 0 or -1.
   function go(down, right) {
     const tour = tourSheet();
-    if (tour) return right && moveOf(tour, right).click();
+    if (tour) return right && moveOf(tour, right)?.click();
     if (slides && right) return slides.has(right) && goToSlide(right);
-    const picture = about();
-    if (picture?.move)
-      return takeStep(picture, () => picture.move(down, right), picture.page ? 0 : right);
+    const info = currentInfo();
+    // Of a picture with page() the buttons do other steps than the arrows, whose ends say nothing of them.
+    if (info?.move) return takeStep(info, () => info.move(down, right), info.page ? 0 : right);
     const all = pictures(),
       at = all.indexOf(current) + (right || down);
     if (!all[at]) return;
@@ -186,9 +199,9 @@ function createPresentation() {
 
   // Buttons, and Page Up and Page Down, which a presenter's remote control sends.
   function page(by) {
-    const picture = about();
-    if (tourSheet() || slides || !picture?.page) return go(0, by);
-    takeStep(picture, () => picture.page(by), by);
+    const info = currentInfo();
+    if (tourSheet() || slides || !info?.page) return go(0, by);
+    takeStep(info, () => info.page(by), by);
   }
 
   // Go to another slide, which shows its tab's main picture.
@@ -198,18 +211,24 @@ function createPresentation() {
     refresh();
   }
 
-  // Take a step of the picture itself. If its title did not change, there is nothing further in
-  // that direction. by: the buttons' direction, or 0. The next step cancels the check: a step and
-  // its opposite leave the title unchanged.
-  function takeStep(picture, act, by) {
-    const from = picture.title();
+  // Take a step of the picture itself. If its title is the same when the page has settled, there is
+  // nothing further in that direction: by, the buttons' direction, or 0. Of quick steps only the last one
+  // is checked: forward then back would otherwise look like no step.
+  function takeStep(info, act, by) {
+    const title = info.title();
     act();
     clearTimeout(stepTimer);
-    stepTimer = setTimeout(() => {
-      if (picture.title() !== from) lastStep = null;
-      else if (by) lastStep = { from, by };
+    stepTimer = setTimeout(check, SETTLED);
+    function check() {
+      // A slow answer of the server is no end.
+      if (openTab()?.querySelector("[aria-busy=true]")) {
+        stepTimer = setTimeout(check, SETTLED);
+        return;
+      }
+      if (info.title() !== title) deadEnd = null;
+      else if (by) deadEnd = { title, by };
       changed();
-    }, SETTLED);
+    }
   }
 
   // Whether there is a next (1) or previous (-1) picture or step. A picture's own steps are only
@@ -217,10 +236,11 @@ function createPresentation() {
   function hasNext(by) {
     const tour = tourSheet(),
       all = pictures();
-    if (tour) return !moveOf(tour, by).disabled;
+    if (tour) return Boolean(moveOf(tour, by));
     if (slides) return slides.has(by);
-    return about()?.move
-      ? lastStep?.by !== by || lastStep.from !== about().title()
+    const info = currentInfo();
+    return info?.move
+      ? deadEnd?.by !== by || deadEnd.title !== info.title()
       : Boolean(all[all.indexOf(current) + by]);
   }
 
@@ -228,7 +248,7 @@ function createPresentation() {
     if (hasModifier(event) || event.target.closest?.("dialog")) return;
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]"),
       step = arrowStep(event);
-    if (event.key === "Escape") leave();
+    if (event.key === "Escape") leave(); // also while typing
     else if (event.key === "f" && !typing) enterFullScreen();
     else if (PAGES[event.key] && !typing) page(PAGES[event.key]);
     else if (step && !typing && !(tourSheet() && !step[1])) go(...step);
@@ -243,7 +263,7 @@ function createPresentation() {
     const fullScreen = document.documentElement.requestFullscreen?.().catch(() => {});
     return Promise.race([fullScreen, new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
   }
-  const screen = () => !document.fullscreenElement && leave();
+  const leaveWithFullScreen = () => !document.fullscreenElement && leave();
 
   // Start. from: {opener, pointed, slides}: the element that had the focus, the picture that was
   // pointed at, and views to play.
@@ -253,14 +273,14 @@ function createPresentation() {
     opener = from.opener;
     chosenPicture = from.pointed;
     slides = from.slides ?? null;
-    await enterFullScreen(); // first, because what is lifted later lies above
+    await enterFullScreen(); // first: what enters the top layer later lies above the full-screen page
     document.documentElement.classList.add("atlas-presenting");
     lectern.showPopover();
     const messages = document.querySelector(".atlas-told");
     if (messages) liftToTopLayer(messages);
     window.addEventListener("keydown", keys, true);
     window.addEventListener("resize", changed);
-    document.addEventListener("fullscreenchange", screen);
+    document.addEventListener("fullscreenchange", leaveWithFullScreen);
     observer.observe(document.body, {
       subtree: true,
       childList: true,
@@ -275,17 +295,18 @@ function createPresentation() {
   function leave() {
     if (!isOn) return;
     isOn = false;
+    for (const timer of [stepTimer, addressTimer]) clearTimeout(timer);
     observer.disconnect();
     sizes.disconnect();
     window.removeEventListener("keydown", keys, true);
     window.removeEventListener("resize", changed);
-    document.removeEventListener("fullscreenchange", screen);
+    document.removeEventListener("fullscreenchange", leaveWithFullScreen);
     show(null);
     reach([]);
     for (const node of [tourSheet(), document.querySelector(".atlas-told")]) dropFromTopLayer(node);
     lectern.hidePopover();
     document.documentElement.classList.remove("atlas-presenting");
-    [chosenPicture, lastStep, slides, place] = [null, null, null, 0];
+    [chosenPicture, deadEnd, slides, place] = [null, null, null, 0];
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
     const fields = pageLink();
     fields.delete("present");
@@ -299,51 +320,56 @@ function createPresentation() {
 // Return functions that lay out a picture for a small screen and enlarge it to fill `room`, so that
 // its letters grow with it.
 function createFit(room) {
-  let laid = "",
-    lower = { room: "", by: 1 }; // a factor for pictures that are too high: laid out wider, they have fewer lines
+  let layout = "", // "width height" that the picture is laid out for
+    // A picture that is too high for the room is enlarged less, by this factor, and so laid out wider,
+    // which makes it lower.
+    reduction = { roomSize: "", by: 1 };
 
-  function fit(picture, about) {
+  function fit(picture, info) {
     const free = room.getBoundingClientRect(),
-      size = `${free.width} ${free.height}`;
-    if (lower.room !== size) lower = { room: size, by: 1 };
-    const least = Math.min(free.height / HEIGHT, free.width / (about ? WIDTH : TABLES)),
-      large = Math.max(1, Math.min(LARGEST, least) * lower.by),
-      width = Math.floor(free.width / large),
-      height = Math.floor(free.height / large);
+      roomSize = `${free.width} ${free.height}`;
+    if (reduction.roomSize !== roomSize) reduction = { roomSize, by: 1 };
+    const most = Math.min(free.height / HEIGHT, free.width / (info ? WIDTH : PANEL_WIDTH)),
+      enlargement = Math.max(1, Math.min(LARGEST, most) * reduction.by),
+      width = Math.floor(free.width / enlargement),
+      height = Math.floor(free.height / enlargement);
     setStyle(picture, "--w", `${width}px`);
     setStyle(picture, "--h", `${height}px`);
-    if (laid !== `${width} ${height}`) {
-      laid = `${width} ${height}`;
-      about?.fit?.({ width, height });
+    if (layout !== `${width} ${height}`) {
+      layout = `${width} ${height}`;
+      info?.fit?.({ width, height });
     }
-    const box = about ? extent(picture, about.node) : { x: 0, y: 0, width, height };
+    const box = info ? contentBox(picture, info.node) : { x: 0, y: 0, width, height };
     const scale =
-      large * (about ? Math.min(LARGEST / large, width / box.width, height / box.height) : 1);
-    if (about && !about.fit && lower.by === 1 && scale < 0.9 * large) {
-      lower.by = scale / large;
-      return fit(picture, about);
+      enlargement *
+      (info ? Math.min(LARGEST / enlargement, width / box.width, height / box.height) : 1);
+    // Lay the picture out again if it has to shrink by more than a tenth; once only, so that this ends.
+    // A picture with fit() has just laid itself out for the room.
+    if (info && !info.fit && reduction.by === 1 && scale < 0.9 * enlargement) {
+      reduction.by = scale / enlargement;
+      return fit(picture, info);
     }
-    const start = (edge, size, at, extent) =>
-      `${Math.round(edge + (size - extent * scale) / 2 - at * scale)}px`;
+    const centre = (edge, size, at, length) =>
+      `${Math.round(edge + (size - length * scale) / 2 - at * scale)}px`;
     setStyle(picture, "--s", scale.toFixed(4));
-    setStyle(picture, "--x", start(free.left, free.width, box.x, box.width));
-    setStyle(picture, "--y", start(free.top, free.height, box.y, box.height));
+    setStyle(picture, "--x", centre(free.left, free.width, box.x, box.width));
+    setStyle(picture, "--y", centre(free.top, free.height, box.y, box.height));
   }
 
   return {
     fit,
     // Restore the picture's layout on the page.
-    undo(picture, about) {
+    undo(picture, info) {
       for (const name of ["--w", "--h", "--s", "--x", "--y"]) picture.style.removeProperty(name);
-      laid = lower.room = "";
-      about?.fit?.(null);
+      layout = reduction.roomSize = "";
+      info?.fit?.(null);
     },
   };
 }
 
 // Return the box of a picture's content in its own pixels: the content may be narrower than the
 // picture.
-function extent(picture, node) {
+function contentBox(picture, node) {
   const frame = picture.getBoundingClientRect(),
     scale = frame.width / picture.offsetWidth || 1;
   const boxes = [...node.children].filter(isVisible).map((child) => child.getBoundingClientRect());
