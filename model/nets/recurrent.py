@@ -1,11 +1,13 @@
 """A recurrent encoder-decoder of gated recurrent units (Cho et al. 2014), the Transformer's predecessor.
 
 The encoder reads the source in both directions. The decoder uses additive attention (Bahdanau et al. 2015), or only one
-vector of the source (Sutskever et al. 2014).
+vector of the source (Sutskever et al. 2014). Recurrent has the methods of Transformer, so that training, decoding and
+the page treat both alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -25,12 +27,12 @@ from attention_atlas.model.trace.language import Refusal
 
 @dataclass(frozen=True)
 class RecurrentConfig:
-    """The shape of a recurrent encoder-decoder. Raises ValueError, with the field, for what cannot be built."""
+    """The shape of a recurrent encoder-decoder. Raises ValueError, with the field, for a value out of range."""
 
     vocabulary_size: int
     d_model: int = 256  # of embeddings, decoder states and the output
     dropout: float = 0.1  # on embeddings and on the input of the output projection
-    attention: bool = True  # False: one vector of the source
+    attention: bool = True  # False: the decoder sees the source only through its first state
     max_length: int = 256  # tokens on each side, special ones included
     pad_id: int = 0
 
@@ -43,13 +45,14 @@ class RecurrentConfig:
         if self.d_model % 2:
             raise ValueError(f"d_model must be even (half of it reads in each direction), found {self.d_model}")
 
+    # The same for every recurrent network; code that takes either config reads them as it does ModelConfig's.
     banned_ids = ()  # tokens that decoding must not choose
     reach = 2**31  # positions: a recurrence has no longest sentence
     num_heads = num_encoder_layers = num_decoder_layers = 1
-    without = ()
+    without = ()  # missing parts of a published network
 
     def of(self, side: Side) -> RecurrentConfig:
-        """Return the shape of one side, as ModelConfig.of() does: both are the same."""
+        """Return this config, which is the shape of both sides (ModelConfig.of())."""
         return self
 
     def map_numbers(self, source: int, target: int) -> int:
@@ -78,6 +81,9 @@ class GatedUnit(nn.Module):
 
     r = sigmoid(W_r x + U_r h)    z = sigmoid(W_z x + U_z h)    n = tanh(W_n x + r * (U_n h + b_n))
     h' = (1 - z) * n + z * h
+
+    read    the matrices W and their biases: GRU's weight_ih and bias_ih
+    recall  the matrices U and their biases: GRU's weight_hh and bias_hh
     """
 
     def __init__(self, width_in: int, width: int) -> None:
@@ -89,16 +95,16 @@ class GatedUnit(nn.Module):
         nn.init.zeros_(self.read.bias)
         nn.init.zeros_(self.recall.bias)
 
-    def forward(self, read: Tensor, state: Tensor) -> Tensor:
-        """Return the next state [batch, width].
+    def forward(self, projected_input: Tensor, state: Tensor) -> Tensor:
+        """Return the next state [batch, width] after state [batch, width].
 
-        read: self.read of the input, [batch, 3 * width], which can be computed for all positions at once.
+        projected_input: self.read(x), [batch, 3 * width], which can be computed for all positions at once.
         """
-        reset_in, update_in, new_in = read.chunk(3, dim=-1)
-        reset_from, update_from, new_from = self.recall(state).chunk(3, dim=-1)
-        reset, update = torch.sigmoid(reset_in + reset_from), torch.sigmoid(update_in + update_from)
-        new = torch.tanh(new_in + reset * new_from)
-        return new + update * (state - new)
+        reset_input, update_input, new_input = projected_input.chunk(3, dim=-1)
+        reset_state, update_state, new_state = self.recall(state).chunk(3, dim=-1)
+        reset, update = torch.sigmoid(reset_input + reset_state), torch.sigmoid(update_input + update_state)
+        new = torch.tanh(new_input + reset * new_state)
+        return new + update * (state - new)  # (1 - z) * n + z * h
 
 
 class AdditiveAttention(nn.Module):
@@ -130,10 +136,11 @@ class AdditiveAttention(nn.Module):
 class RecurrentMemory:
     """An encoded batch of sources.
 
-    memory  [batch, source, 2 * encoder width]
-    mask    padding mask [batch, 1, 1, source]; None where nothing is padded
-    start   the decoder's first state, [batch, d_model]
-    keys    [batch, source, d_model]; None without attention
+    memory   the encoder's states, forward and backward: [batch, source, 2 * d_encoder]
+    mask     padding mask [batch, 1, 1, source], True = a token; None where nothing is padded
+    start    the decoder's first state, [batch, d_model]
+    keys     memory projected by AdditiveAttention.of_key, [batch, source, d_model]; None without attention
+    records  always empty: the encoder has no attention
     """
 
     memory: Tensor
@@ -150,7 +157,10 @@ class RecurrentMemory:
 
 @dataclass
 class RecurrentCache:
-    """The decoder's states [batch, d_model] after each token. A step needs the last; truncate() goes back to others."""
+    """The decoder's states [batch, d_model] after each token.
+
+    A step needs only the last one; the earlier ones are there for truncate().
+    """
 
     states: list[Tensor] = field(default_factory=list)
 
@@ -169,23 +179,29 @@ class RecurrentCache:
 
 
 class Recurrent(nn.Module):
-    """A recurrent encoder-decoder with Transformer's interface. One embedding serves source, target and output."""
+    """A recurrent encoder-decoder with Transformer's interface. One embedding serves source, target and output.
+
+    forwards, backwards  the encoder's units, which read from the left and from the right
+    bridge               makes the decoder's first state of the last states of both
+    writer               the decoder's unit, which reads the last token and, with attention, the context
+    readout              combines state, token and context into the decoder's output
+    """
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         self.config = config
-        width, both = config.d_model, 2 * config.d_encoder
+        width, memory_width = config.d_model, 2 * config.d_encoder
         weight = torch.empty(config.vocabulary_size, width)
         if not weight.is_meta:
             nn.init.normal_(weight, std=width**-0.5)
         self.embedding = nn.Embedding.from_pretrained(weight, freeze=False)
         self.dropout = Dropout(config.dropout)
         self.forwards, self.backwards = (GatedUnit(width, config.d_encoder) for _ in range(2))
-        self.bridge = Linear(both, width)
-        self.attention = AdditiveAttention(width, both, width) if config.attention else None
-        context = both if config.attention else 0
-        self.writer = GatedUnit(width + context, width)
-        self.readout = Linear(width + context + width, width)
+        self.bridge = Linear(memory_width, width)
+        self.attention = AdditiveAttention(width, memory_width, width) if config.attention else None
+        context_width = memory_width if config.attention else 0
+        self.writer = GatedUnit(width + context_width, width)
+        self.readout = Linear(width + context_width + width, width)
 
     @property
     def num_layers(self) -> dict[AttentionKind, int]:
@@ -195,7 +211,7 @@ class Recurrent(nn.Module):
     @property
     def num_heads(self) -> dict[AttentionKind, int]:
         """The number of heads in a layer of each kind of attention."""
-        return self.num_layers
+        return self.num_layers  # the one layer has one head
 
     def check(self, interventions: Changes, *, batch: int) -> None:
         """Raise a Refusal for any intervention: there is no head, position or edge to change."""
@@ -207,7 +223,10 @@ class Recurrent(nn.Module):
         return RecurrentCache()
 
     def token_rows(self, ids: Tensor) -> Tensor:
-        """Return the embeddings of ids [batch, length] times sqrt(d_model), with numbers of about 1."""
+        """Return the embeddings of ids [batch, length], [batch, length, d_model].
+
+        They are multiplied by sqrt(d_model), so that their standard deviation is about 1 in an untrained network.
+        """
         return self.dropout(F.embedding(ids, self.embedding.weight) * self.config.d_model**0.5)
 
     def encode(
@@ -216,23 +235,26 @@ class Recurrent(nn.Module):
         """Encode source_ids [batch, source], padded on the right with pad_id. The encoder has no records."""
         self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)  # [batch, 1, 1, source]
-        rows, real = self.token_rows(source_ids), mask[:, 0, 0]
-        forward = self._states(self.forwards, rows, real, range(rows.shape[1]))
-        backward = self._states(self.backwards, rows, real, reversed(range(rows.shape[1])))
+        rows, is_token = self.token_rows(source_ids), mask[:, 0, 0]
+        forward = self._run_unit(self.forwards, rows, is_token, range(rows.shape[1]))
+        backward = self._run_unit(self.backwards, rows, is_token, reversed(range(rows.shape[1])))
         memory = torch.cat((torch.stack(forward, 1), torch.stack(backward[::-1], 1)), dim=-1)
-        # Padding leaves a state as it is, so that the last of each direction has read the whole sentence.
+        # Padding leaves a state unchanged, so the last state of each direction has read the whole sentence.
         start = torch.tanh(self.bridge(torch.cat((forward[-1], backward[-1]), dim=-1)))
         keys = None if self.attention is None else self.attention.of_key(memory)
         return RecurrentMemory(memory, None if mask.all() else mask, start, keys)
 
     @staticmethod
-    def _states(unit: GatedUnit, rows: Tensor, real: Tensor, order) -> list[Tensor]:
-        """Return the states [batch, width] after each position in this order; padding does not change them."""
-        read, padded = unit.read(rows), not real.all()
+    def _run_unit(unit: GatedUnit, rows: Tensor, is_token: Tensor, order: Iterable[int]) -> list[Tensor]:
+        """Return the states [batch, width] after each position, in the order in which the positions are read.
+
+        is_token: bool [batch, source], False for padding, which does not change a state.
+        """
+        projected, has_padding = unit.read(rows), not is_token.all()
         state, states = rows.new_zeros(len(rows), unit.recall.in_features), []
-        for at in order:
-            after = unit(read[:, at], state)
-            state = torch.where(real[:, at, None], after, state) if padded else after
+        for position in order:
+            after = unit(projected[:, position], state)
+            state = torch.where(is_token[:, position, None], after, state) if has_padding else after
             states.append(state)
         return states
 
@@ -247,15 +269,15 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """Return the decoder's output [batch, new, d_model] for target_ids [batch, new], and a record of the alignment.
 
-        With a cache, target_ids are the tokens after those that it has read.
+        With a cache, target_ids are the tokens after those that the cache has read, and their states are added to it.
         """
         self.check(interventions, batch=len(target_ids))
         rows = self.token_rows(target_ids)
         state = cache.states[-1] if cache is not None and cache.states else source.start
         mask = None if source.mask is None else source.mask[:, 0, 0]
         states, contexts, weights, queries = [], [], [], []
-        for at in range(target_ids.shape[1]):
-            inputs = [rows[:, at]]
+        for position in range(target_ids.shape[1]):
+            inputs = [rows[:, position]]
             if self.attention is not None:
                 queries.append(self.attention.of_query(state))
                 weights.append(self.attention(queries[-1], source.keys, mask))  # [batch, source]
@@ -265,10 +287,9 @@ class Recurrent(nn.Module):
             states.append(state)
         if cache is not None:
             cache.states += states
-        read = (torch.stack(states, 1), rows, *([torch.stack(contexts, 1)] if contexts else []))
-        hidden = self.dropout(torch.tanh(self.readout(torch.cat(read, dim=-1))))
-        records = (_record(weights, queries, source),) if record else ()
-        return hidden, records
+        readout_inputs = (torch.stack(states, 1), rows, *([torch.stack(contexts, 1)] if contexts else []))
+        hidden = self.dropout(torch.tanh(self.readout(torch.cat(readout_inputs, dim=-1))))
+        return hidden, (_build_record(weights, queries, source),) if record else ()
 
     def project(self, hidden: Tensor) -> Tensor:
         """Return the logits [.., vocabulary] of hidden [.., d_model]."""
@@ -298,15 +319,14 @@ class Recurrent(nn.Module):
         )
 
 
-def _record(weights: list[Tensor], queries: list[Tensor], source: RecurrentMemory) -> LayerRecord:
-    alignment = (
-        None
-        if not weights
-        else AttentionRecord(
-            torch.stack(weights, 1)[:, None],
-            torch.stack(queries, 1)[:, None],
-            source.keys[:, None],
-            source.memory[:, None],
+def _build_record(weights: list[Tensor], queries: list[Tensor], source: RecurrentMemory) -> LayerRecord:
+    """Return the record of the decoder, whose attention counts as one head; weights and queries by position."""
+    alignment = None
+    if weights:
+        alignment = AttentionRecord(
+            weights=torch.stack(weights, 1)[:, None],  # [batch, 1, target, source]
+            queries=torch.stack(queries, 1)[:, None],
+            keys=source.keys[:, None],
+            values=source.memory[:, None],
         )
-    )
     return LayerRecord(None, None, (), None, alignment)
