@@ -20,7 +20,7 @@ from attention_atlas.model.decode.long_text import LongTextCache
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.nets.attention import attention_weights
 from attention_atlas.model.nets.blocks import blocks
-from attention_atlas.model.nets.decoder_step import LayerRows
+from attention_atlas.model.nets.decoder_step import LayerQueriesKeys
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import causal_mask, pad
 from attention_atlas.model.nets.places.visit import Visit, project_logits, visit
@@ -56,7 +56,7 @@ class StepRecorder:
         """maps: whether to store what maps() needs."""
         self.distributions = DistributionCollector(num_sentences)
         self.sentences: list[int] = []  # the sentence of each row, in the order of the steps
-        self.rows: list[Sequence[LayerRows]] = []  # of each step; empty where Transformer.decode ran it
+        self.queries_keys: list[Sequence[LayerQueriesKeys]] = []  # of each step; empty where Transformer.decode ran it
         self._stores_maps = maps
 
     def add(self, sentences: list[int], decoder: StepDecoder, chosen: Tensor) -> None:
@@ -64,14 +64,14 @@ class StepRecorder:
         self.distributions.add(sentences, decoder.logits, chosen)
         if self._stores_maps:
             self.sentences += sentences
-            self.rows.append(decoder.rows)
+            self.queries_keys.append(decoder.queries_keys)
 
     def maps(self, model: Transformer, source: SourceMemory, changes: Changes) -> StepMaps | None:
         """Return the maps of all sentences, over encoded sources with records; None where the steps do not give them.
 
         They do not where a step read several tokens or ran Transformer.decode, nor without a look-ahead mask.
         """
-        if not self._stores_maps or not all(self.rows) or not model.config.look_ahead_mask:
+        if not self._stores_maps or not all(self.queries_keys) or not model.config.look_ahead_mask:
             return None
         return StepMaps(self, model, source, changes)
 
@@ -117,22 +117,24 @@ class StepMaps:
 
     def _self_maps(self, layers: slice, row: int, steps: Tensor, edits: Visit | None, bias: Tensor | None) -> Tensor:
         """Return the maps of self-attention, [layers, heads, query, key]; edits and bias are those of one layer."""
-        at = None if edits is None else edits.within(SubLayerName.SELF_ATTENTION)
+        edit_at = None if edits is None else edits.within(SubLayerName.SELF_ATTENTION)
         queries, keys = self._rows("queries", layers, steps), self._rows("keys", layers, steps)
-        if at is not None and bias is not None:
-            bias = at("bias", bias)
+        if edit_at is not None and bias is not None:
+            bias = edit_at("bias", bias)
         mask = causal_mask(queries.shape[2], device=queries.device)
         scaled = self.model.decoder.layers[0].self_attention.scaled
-        return attention_weights(queries, keys, mask, bias=bias, scaled=scaled, at=at)
+        return attention_weights(queries, keys, mask, bias=bias, scaled=scaled, edit_at=edit_at)
 
     def _cross_maps(self, layers: slice, row: int, steps: Tensor, edits: Visit | None, bias: Tensor | None) -> Tensor:
         """Return the maps of cross-attention, which has no bias."""
-        at = None if edits is None else edits.within(SubLayerName.CROSS_ATTENTION)
+        edit_at = None if edits is None else edits.within(SubLayerName.CROSS_ATTENTION)
         keys, mask = self._source
         keys, mask = keys[layers, row], None if mask is None else mask[row : row + 1]
         queries = self._rows("cross_queries", layers, steps)
-        keys = keys if at is None else at("k", keys)
-        return attention_weights(queries, keys, mask, scaled=self.model.decoder.layers[0].cross_attention.scaled, at=at)
+        keys = keys if edit_at is None else edit_at("k", keys)
+        return attention_weights(
+            queries, keys, mask, scaled=self.model.decoder.layers[0].cross_attention.scaled, edit_at=edit_at
+        )
 
     def _rows(self, name: str, layers: slice, steps: Tensor) -> Tensor:
         """Return the queries or keys of one sentence's steps, [layers, heads, step, d_head]."""
@@ -140,13 +142,13 @@ class StepMaps:
 
     @cached_property
     def _all_rows(self) -> dict[str, Tensor]:
-        """By name of LayerRows, the rows of all steps one after the other: [layers, row, heads, d_head]."""
+        """By name of LayerQueriesKeys, the rows of all steps one after the other: [layers, row, heads, d_head]."""
         layers = range(len(self.model.decoder.layers))
         return {
             name: torch.stack(
-                [torch.cat([step[layer][number] for step in self.steps.rows])[:, :, 0] for layer in layers]
+                [torch.cat([step[layer][number] for step in self.steps.queries_keys])[:, :, 0] for layer in layers]
             ).to(self.device)
-            for number, name in enumerate(LayerRows._fields)
+            for number, name in enumerate(LayerQueriesKeys._fields)
         }
 
     @cached_property

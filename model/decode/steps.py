@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attention_atlas.model.nets.decoder_step import DecoderStep, LayerRows
+from attention_atlas.model.nets.decoder_step import DecoderStep, LayerQueriesKeys
 from attention_atlas.model.nets.layer import SourceMemory, SubLayer
 from attention_atlas.model.nets.places.visit import project_logits
 from attention_atlas.model.nets.records import LayerRecord
@@ -17,11 +17,11 @@ from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 class StepDecoder:
     """A batch of growing prefixes over encoded sources, and the logits of each one's next token.
 
-    prefix   int64 [batch, length], from `<s>` on
-    logits   float [batch, vocabulary] of the token after the prefix
-    records  the decoder's LayerRecords of the rows added last, with record=True
-    rows     by layer, the LayerRows of the last step; empty where several tokens were read at once, or where the step
-             ran Transformer.decode
+    prefix        int64 [batch, length], from `<s>` on
+    logits        float [batch, vocabulary] of the token after the prefix
+    records       the decoder's LayerRecords of the positions added last, with record=True
+    queries_keys  by layer, the LayerQueriesKeys of the last step; empty where several tokens were read at once, or
+                  where the step ran Transformer.decode
 
     Any token may be appended, not only the most probable one; rewind() goes back. Each step computes only new rows.
 
@@ -47,15 +47,15 @@ class StepDecoder:
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
         self.records: tuple[LayerRecord, ...] = ()
-        self.rows: list[LayerRows] = []
+        self.queries_keys: list[LayerQueriesKeys] = []
         self.extend(prefix)
 
     def extend(self, ids: Tensor) -> None:
         """Append ids [batch, new] to the prefixes."""
         with torch.inference_mode():
-            self.rows = []
+            self.queries_keys = []
             if self.step is not None and ids.shape[1] == 1:
-                self.logits = self.step(ids[:, 0], self.source, self.cache, self.rows)
+                self.logits = self.step(ids[:, 0], self.source, self.cache, self.queries_keys)
             else:
                 hidden, self.records = self.model.decode(
                     ids, self.source, cache=self.cache, interventions=self.interventions, record=self.record

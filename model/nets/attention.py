@@ -1,8 +1,9 @@
 """Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2).
 
-Two conventions hold everywhere:
+Conventions:
   axes are  [batch, heads, query, key]
   masks are boolean, True = may attend, broadcastable to those axes
+  d_head is the width of one head, d_k in the paper
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from attention_atlas.model.trace.language import Refusal
 HALF = (torch.bfloat16, torch.float16)
 REGISTER = 16  # float32 numbers of a processor's vector register
 
-# Called with a part's name and its tensor; returns the tensor that the pass continues with (model.nets.places.visit).
-AtPart = Callable[[str, Tensor], Tensor]
+# Called with the name of a part, such as "scores", and its tensor; returns the edited tensor, with which the pass
+# continues (model.nets.places.visit).
+EditAt = Callable[[str, Tensor], Tensor]
 
 
 def attention_weights(
@@ -32,29 +34,29 @@ def attention_weights(
     *,
     bias: Tensor | None = None,
     scaled: bool = True,
-    at: AtPart | None = None,
+    edit_at: EditAt | None = None,
 ) -> Tensor:
-    """Return softmax(Q K^T / sqrt(d_k)), the weights of equation 1: [batch, heads, query, key].
+    """Return softmax(Q K^T / sqrt(d_head)), the weights of equation 1: [batch, heads, query, key].
 
     queries  [batch, heads, query, d_head]
     keys     [batch, heads, key, d_head]
     mask     True = may attend, None = all; every row needs a True, as model.nets.masks guarantees
     bias     is added to the scores
     scaled   False: without the division
-    at       edits the scores
+    edit_at  edits "scores"
 
     Rows sum to 1, and masked cells are exactly 0.
     """
     scores = attention_scores(queries, keys, scaled=scaled)
     if bias is not None:
         scores = scores + bias
-    if at is not None:
-        scores = at("scores", scores)
+    if edit_at is not None:
+        scores = edit_at("scores", scores)
     return _softmax(scores, mask)
 
 
 def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> Tensor:
-    """Return Q K^T / sqrt(d_k), [batch, heads, query, key]."""
+    """Return Q K^T / sqrt(d_head), [batch, heads, query, key]."""
     # Dividing the queries gives the same scores with far fewer divisions.
     divided = queries / math.sqrt(queries.shape[-1]) if scaled else queries
     return divided @ keys.transpose(-2, -1)
@@ -87,23 +89,23 @@ def scaled_dot_product(
     dropout: float = 0.0,
     keep: Tensor | None = None,
     scaled: bool = True,
-    at: AtPart | None = None,
+    edit_at: EditAt | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V and its weights (Vaswani et al. 2017, equation 1).
+    """Return Attention(Q, K, V) = softmax(Q K^T / sqrt(d_head)) V and its weights (Vaswani et al. 2017, equation 1).
 
     queries  [batch, heads, query, d_head]
     keys     [batch, heads, key, d_head], as values
-    bias     relative positions' share of the scores, [1, heads, query, key] (Raffel et al. 2020, section 2.1)
+    bias     what relative positions add to the scores, [1, heads, query, key] (Raffel et al. 2020, section 2.1)
     keep     an intervention: cells that are False lose their weight after the softmax, without renormalising
-    at       edits "scores" and "pattern"
+    edit_at  edits "scores" and "pattern"
 
     The output is [batch, heads, query, d_head]. The weights [batch, heads, query, key] are those of the softmax, before
     dropout, `keep` and edits of the pattern.
     """
-    weights = attention_weights(queries, keys, mask, bias=bias, scaled=scaled, at=at)
+    weights = attention_weights(queries, keys, mask, bias=bias, scaled=scaled, edit_at=edit_at)
     used = weights if keep is None else weights * keep
-    if at is not None:
-        used = at("pattern", used)
+    if edit_at is not None:
+        used = edit_at("pattern", used)
     if dropout > 0.0:
         used = F.dropout(used, dropout)
     return used @ values, weights
@@ -194,7 +196,7 @@ class MultiHeadAttention(nn.Module):
         bias: Tensor | None = None,
         edit: AttentionEdit | None = None,
         first_query: int = 0,
-        at: AtPart | None = None,
+        edit_at: EditAt | None = None,
         exact: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend with projected heads, join them and apply W_O.
@@ -203,7 +205,7 @@ class MultiHeadAttention(nn.Module):
         keys         [batch, heads, key, d_head], as values
         mask, bias   as in scaled_dot_product()
         first_query  position of the first query row, for edits that name positions
-        at           edits "scores", "pattern" and "z"
+        edit_at      edits "scores", "pattern" and "z"
         exact        False allows the fused kernel, which rounds differently and returns no weights
 
         Returns the output [batch, query, d_model] and the weights [batch, heads, query, key] or None.
@@ -214,7 +216,7 @@ class MultiHeadAttention(nn.Module):
             mask = _cut(mask, edges_mask(edit.plain.cut, shape, first_query).to(queries.device), first_query)
             keep = edges_mask(edit.plain.zeroed, shape, first_query).to(queries.device)
         dropout = self.dropout if self.training else 0.0
-        plain = keep is None and bias is None and at is None
+        plain = keep is None and bias is None and edit_at is None
         on_cpu = queries.device.type == "cpu"
         if plain and not exact and (not dropout and not torch.is_grad_enabled() if on_cpu else self.training):
             context, weights = fused_attention(queries, keys, values, mask, dropout=dropout, scaled=self.scaled), None
@@ -228,12 +230,12 @@ class MultiHeadAttention(nn.Module):
                 dropout=dropout,
                 keep=keep,
                 scaled=self.scaled,
-                at=at,
+                edit_at=edit_at,
             )
         if edit is not None:
             context = edit.apply(context, first_query)
-        if at is not None:
-            context = at("z", context)
+        if edit_at is not None:
+            context = edit_at("z", context)
         joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head]
         return self.output(joined), weights
 

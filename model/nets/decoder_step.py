@@ -1,7 +1,8 @@
 """The cached decoding step: one new token for each sentence, over the keys and values of the tokens before it.
 
-DecoderStep computes what Transformer.decode computes for one row a sentence, with less overhead: modules and weights
-are looked up once for many steps, rows stay plain matrices [batch, d_model], and attention is PyTorch's fused kernel.
+DecoderStep computes what Transformer.decode computes for one new token a sentence, with less overhead. Modules and
+weights are looked up once for many steps, activations are plain matrices [batch, d_model] without a position axis, and
+attention is PyTorch's fused kernel, except in batches of MANY_SENTENCES or more and where scores or weights are edited.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from functools import partial
-from itertools import repeat
 from typing import NamedTuple
 
 import torch
@@ -27,14 +27,22 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 
-MANY_SENTENCES = 8  # from which plain products are faster than the fused attention kernel with its one query a head
-MAX_PACKED = 64_000_000  # numbers that a step reads; packed copies of a larger model would take too much memory
+# From this batch size on, attention by two matrix products is faster than the fused kernel, which is slow with a single
+# query a head.
+MANY_SENTENCES = 8
+# Models with more weights in the decoder and output projection are not packed: the copies would take too much memory.
+MAX_PACKED_WEIGHTS = 64_000_000
 
-Product = Callable[..., StepProduct]
+# Called with a weight, its bias or None, and optionally a slice of the weight's rows; returns the product with them.
+ProductFactory = Callable[..., StepProduct]
 
 
-class LayerRows(NamedTuple):
-    """The queries and keys that one layer computed for the new tokens, each [batch, heads, 1, d_head]."""
+class LayerQueriesKeys(NamedTuple):
+    """The queries and keys that one layer computed for the new tokens, each [batch, heads, 1, d_head].
+
+    model.decode.recorded computes attention maps from them, which need no values. The keys of cross-attention belong
+    to the source and are read from SourceMemory.
+    """
 
     queries: Tensor
     keys: Tensor
@@ -42,10 +50,18 @@ class LayerRows(NamedTuple):
 
 
 class DecoderStep:
-    """Decoding steps of one Transformer in evaluation mode, without records.
+    """Decoding steps of one Transformer in evaluation mode.
 
-    It reads the model's own weights and follows changes that are written to them. Build a step for each text: changed
-    modules are not noticed.
+    A step keeps no LayerRecords; use Transformer.decode(record=True) for those. It reads the model's own weights, or
+    packed copies: float16 matrices laid out for fast products (model.nets.products). After a write that PyTorch counts,
+    such as `weight.mul_(2)`, a product stops using its copy and reads the weight itself.
+
+    Build a new step for each text. A replaced module, and a write that PyTorch does not count (`weight.data`), are only
+    noticed when a step is built.
+
+    Changes at named places, such as "decoder.2.self.q", are made by a Visit: the edits that apply to one layer. The
+    variable `edit_at` is that Visit, or None where nothing is edited, and `edit_at(place, x)` returns the edited x.
+    has_visits() says whether any place is edited at all.
 
     >>> step = DecoderStep(model)
     >>> source, cache = model.encode(source_ids), model.new_cache()
@@ -55,103 +71,116 @@ class DecoderStep:
     def __init__(
         self,
         model: Transformer,
-        interventions: Changes = NO_INTERVENTIONS,
+        changes: Changes = NO_INTERVENTIONS,
         products: dict[tuple, StepProduct] | None = None,
     ) -> None:
-        """Raises ValueError for interventions that supports() rejects.
+        """Look up the model's weights.
 
-        products: those of an earlier step of the same text and model, which differed in its interventions only.
+        changes   Interventions or a Sweep that supports() accepts
+        products  the `products` of an earlier step of the same text and model with other changes, to be reused
+
+        Raises ValueError for other changes, and for a model in training mode.
         """
-        assert not model.training
-        if unsupported := _unsupported(interventions):
+        if model.training:
+            raise ValueError("a decoding step needs a model in evaluation mode: call model.eval() first")
+        if unsupported := _unsupported(changes):
             raise ValueError(f"the cached step does not support {', '.join(unsupported)}: use Transformer.decode")
         self.products: dict[tuple, StepProduct] = {} if products is None else products
-        pack = model.step_numbers <= MAX_PACKED
+        pack = model.step_numbers <= MAX_PACKED_WEIGHTS
 
-        def product(weight: Tensor, bias: Tensor | None, rows: slice = slice(None)) -> StepProduct:
-            key = weight.data_ptr(), rows.start, rows.stop
+        def make_product(weight: Tensor, bias: Tensor | None, weight_rows: slice = slice(None)) -> StepProduct:
+            key = weight.data_ptr(), weight_rows.start, weight_rows.stop
             if key not in self.products:
-                self.products[key] = StepProduct(weight, bias, rows, pack=pack)
+                self.products[key] = StepProduct(weight, bias, weight_rows, pack=pack)
             return self.products[key]
 
-        self.embedding = model.target_matrix
-        self.encoding = partial(model.target_positions, length=1, positions=interventions.target_positions)
+        decoder = model.decoder
+        self.config = model.config
+        self.changes_at_places = changes if has_visits(changes) else None
+        self.embedding, self.embedding_scale = model.target_matrix, model.scale
+        self.encode_position = partial(model.target_positions, length=1, positions=changes.target_positions)
         self.needs_lengths = model.config.position_code is PositionCode.NORMALISED
-        self.config, self.changes = model.config, interventions if has_visits(interventions) else None
-        self.scale, self.output_scale = model.scale, model.output_scale
-        self.layers = [_LayerStep(layer, interventions, product) for layer in model.decoder.layers]
-        self.biases = None
-        if model.decoder.relative:
-            self.biases = partial(model.decoder.biases, new=1, changes=interventions)
-        self.entry, self.norm = _norm_function(model.decoder.entry), _norm_function(model.decoder.norm)
-        self.norm_before_positions = model.decoder.norm_before_positions
-        self.logits = product(model.output_matrix, model.output_bias)
+        # The norm of embeddings, before or after positions are added; in most models the identity.
+        self.embedding_norm = _norm_function(decoder.entry)
+        self.norm_before_positions = decoder.norm_before_positions
+        self.layers = [_LayerStep(layer, changes, make_product) for layer in decoder.layers]
+        self.no_biases = [None] * len(self.layers)
+        self.compute_biases = partial(decoder.biases, new=1, changes=changes) if decoder.relative else None
+        self.norm = _norm_function(decoder.norm)
+        self.logits, self.output_scale = make_product(model.output_matrix, model.output_bias), model.output_scale
 
     @staticmethod
-    def supports(interventions: Changes) -> bool:
-        """Return whether a step applies all of these interventions: heads off, gates that are equal at all positions,
-        changed target positions, edits and patches."""
-        return not _unsupported(interventions)
+    def supports(changes: Changes) -> bool:
+        """Return whether a step can make all of these changes.
+
+        It can: heads off, gates that are equal at all positions, changed target positions, edits and patches. Changed
+        source positions are accepted too: they act in the encoder, before the first step.
+        """
+        return not _unsupported(changes)
 
     def __call__(
-        self, ids: Tensor, source: SourceMemory, cache: KeyValueCache, rows: list[LayerRows] | None = None
+        self,
+        ids: Tensor,
+        source: SourceMemory,
+        cache: KeyValueCache,
+        queries_keys: list[LayerQueriesKeys] | None = None,
     ) -> Tensor:
         """Read the next tokens, ids int64 [batch], and return the logits [batch, vocabulary] of those after them.
 
-        The cache grows by one row. rows: a list to which each layer's LayerRows are appended.
+        The cache grows by one position. queries_keys: a list to which each layer's LayerQueriesKeys are appended.
         """
         position = cache.length
-        x = torch.embedding(self.embedding, ids) * self.scale
-        encoding = self.encoding(position, lengths=source.lengths if self.needs_lengths else None)
+        edit_at = self._visit("decoder", position)
+        x = torch.embedding(self.embedding, ids) * self.embedding_scale
+        encoding = self.encode_position(position, lengths=source.lengths if self.needs_lengths else None)
         if self.needs_lengths and encoding is not None:
             encoding = encoding[:, 0]  # [batch, d_model]; other codes give [1, d_model]
-        at = self._visit("decoder", position)
-        if at is not None:
-            x = at("embed", x[:, None])[:, 0]
-            encoding = None if encoding is None else at("pos", encoding[:, None])[:, 0]
+        if edit_at is not None:
+            x = _edit_matrix(edit_at, "embed", x)
+            encoding = None if encoding is None else _edit_matrix(edit_at, "pos", encoding)
         if self.norm_before_positions:
-            x = self.entry(x)
+            x = self.embedding_norm(x)
         x = x if encoding is None else x + encoding
-        x = x if self.norm_before_positions else self.entry(x)
-        biases = repeat(None) if self.biases is None else self.biases(position)
-        for layer, layer_cache, bias in zip(self.layers, cache.layers, biases):
-            x, layer_rows = layer(x, source, layer_cache, bias, position, self._visit(layer.name, position))
-            if rows is not None:
-                rows.append(layer_rows)
+        x = x if self.norm_before_positions else self.embedding_norm(x)
+        biases = self.no_biases if self.compute_biases is None else self.compute_biases(position)
+        for layer, layer_cache, bias in zip(self.layers, cache.layers, biases, strict=True):
+            x, layer_queries_keys = layer(x, source, layer_cache, bias, position, self._visit(layer.name, position))
+            if queries_keys is not None:
+                queries_keys.append(layer_queries_keys)
         cache.length += 1
-        x = self.norm(x)
-        if at is not None:
-            x = at("final", x[:, None])[:, 0]
-        logits, at = self.logits(x if self.output_scale == 1.0 else x * self.output_scale), self._visit("", position)
-        return logits if at is None else at("logits", logits[:, None])[:, 0]
+        x = _edit_matrix(edit_at, "final", self.norm(x))
+        logits = self.logits(x if self.output_scale == 1.0 else x * self.output_scale)
+        return _edit_matrix(self._visit("", position), "logits", logits)  # the place "logits" has no prefix
 
     def _visit(self, prefix: str, position: int) -> Visit | None:
-        return None if self.changes is None else visit(self.changes, prefix, position, self.config)
+        """Return the edits at the places PREFIX.part; None if there are none."""
+        return None if self.changes_at_places is None else visit(self.changes_at_places, prefix, position, self.config)
 
 
 class _LayerStep:
-    """The decoder's model.nets.layer.Layer for one row x [batch, d_model] a sentence."""
+    """The decoder's model.nets.layer.Layer for one new token a sentence, x [batch, d_model]."""
 
-    def __init__(self, layer: Layer, interventions: Changes, product: Product) -> None:
+    def __init__(self, layer: Layer, changes: Changes, make_product: ProductFactory) -> None:
         def module_product(module: nn.Linear) -> StepProduct:
-            return product(module.weight, module.bias)
+            return make_product(module.weight, module.bias)
 
         self.layer, self.name = layer, f"decoder.{layer.index}"
+        # All three sub-layers, and both attentions, are built from one config.
         self.norm_first, self.residual = layer.sublayers[0].norm_first, layer.sublayers[0].residual
-        self.scale = None if layer.self_attention.scaled else 1.0  # None: 1 / sqrt(d_k)
+        self.score_scale = None if layer.self_attention.scaled else 1.0  # None: PyTorch's default, 1 / sqrt(d_head)
         self.norms = [_norm_function(sublayer.norm) for sublayer in layer.sublayers]
         self.heads, self.d_head = layer.self_attention.num_heads, layer.self_attention.d_head
         self.projection = module_product(layer.self_attention.projection)
         self.output = module_product(layer.self_attention.output)
-        self.self_gate = _gate(layer.self_attention, interventions, AttentionKind.DECODER_SELF, layer.index)
-        self.cross_gate = _gate(layer.cross_attention, interventions, AttentionKind.CROSS, layer.index)
+        self.self_head_factor = _head_factor(layer.self_attention, changes, AttentionKind.DECODER_SELF, layer.index)
         cross: MultiHeadAttention = layer.cross_attention
-        self.cross_queries = product(cross.projection.weight, cross.projection.bias, slice(cross.width))
+        self.cross_queries = make_product(cross.projection.weight, cross.projection.bias, slice(cross.width))
         self.cross_output = module_product(cross.output)
+        self.cross_head_factor = _head_factor(cross, changes, AttentionKind.CROSS, layer.index)
         feed_forward = layer.feed_forward
         self.activation = feed_forward.activation
         self.expand, self.contract = module_product(feed_forward.expand), module_product(feed_forward.contract)
-        self.gate = None if feed_forward.gate is None else module_product(feed_forward.gate)
+        self.ffn_gate = None if feed_forward.gate is None else module_product(feed_forward.gate)
 
     def __call__(
         self,
@@ -160,54 +189,55 @@ class _LayerStep:
         cache: LayerCache,
         bias: Tensor | None,
         position: int,
-        at: Visit | None = None,
-    ) -> tuple[Tensor, LayerRows]:
-        """Return x after the layer, and what its attentions computed. bias: relative positions' share of the scores."""
+        edit_at: Visit | None = None,
+    ) -> tuple[Tensor, LayerQueriesKeys]:
+        """Return x after the layer, and the queries and keys of its attentions.
+
+        bias: what relative positions add to the scores of self-attention, [1, heads, 1, position + 1]; None: nothing.
+        """
         batch, heads, d_head = x.size(0), self.heads, self.d_head
         self_norm, cross_norm, feed_forward_norm = self.norms
 
-        if at is not None:
-            x = at("resid_pre", x[:, None])[:, 0]
-        joined = self.projection(self._enter(x, self_norm))  # [batch, 3 * width]
-        queries, keys, values = joined.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
-        if at is not None:
-            queries, keys, values = at("self.q", queries), at("self.k", keys), at("self.v", values)
-            bias = None if bias is None else at("self.bias", bias)
+        x = _edit_matrix(edit_at, "resid_pre", x)
+        projected = self.projection(self._enter(x, self_norm))  # [batch, 3 * heads * d_head]
+        queries, keys, values = projected.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
+        if edit_at is not None:
+            queries, keys, values = edit_at("self.q", queries), edit_at("self.k", keys), edit_at("self.v", values)
+            bias = None if bias is None else edit_at("self.bias", bias)
         self_queries, new_keys = queries, keys
         keys, values = cache.extend(position, keys, values)
-        context = self._attend("self", at, queries, keys, values, bias=bias)  # [batch, heads, 1, d_head]
-        if self.self_gate is not None:
-            context = context * self.self_gate
-        if at is not None:
-            context = at("self.z", context)
-        x = self._leave(x, self.output, context.reshape(batch, -1), self_norm, at, ("self", "resid_mid"))
+        context = self._attend("self", edit_at, queries, keys, values, bias=bias)  # [batch, heads, 1, d_head]
+        if self.self_head_factor is not None:
+            context = context * self.self_head_factor
+        if edit_at is not None:
+            context = edit_at("self.z", context)
+        x = self._leave(x, self.output, context.reshape(batch, -1), self_norm, edit_at, ("self.out", "resid_mid"))
 
-        queries = self.cross_queries(self._enter(x, cross_norm)).view(batch, heads, 1, d_head)
+        cross_queries = self.cross_queries(self._enter(x, cross_norm)).view(batch, heads, 1, d_head)
         keys, values = source.keys_values(self.layer)
-        if at is not None:
-            queries, keys, values = at("cross.q", queries), at("cross.k", keys), at("cross.v", values)
-        context = self._attend("cross", at, queries, keys, values, mask=source.mask)
-        if self.cross_gate is not None:
-            context = context * self.cross_gate
-        if at is not None:
-            context = at("cross.z", context)
-        x = self._leave(x, self.cross_output, context.reshape(batch, -1), cross_norm, at, ("cross", "resid_cross"))
+        if edit_at is not None:
+            cross_queries = edit_at("cross.q", cross_queries)
+            keys, values = edit_at("cross.k", keys), edit_at("cross.v", values)
+        context = self._attend("cross", edit_at, cross_queries, keys, values, mask=source.mask)
+        if self.cross_head_factor is not None:
+            context = context * self.cross_head_factor
+        if edit_at is not None:
+            context = edit_at("cross.z", context)
+        context = context.reshape(batch, -1)
+        x = self._leave(x, self.cross_output, context, cross_norm, edit_at, ("cross.out", "resid_cross"))
 
         entered = self._enter(x, feed_forward_norm)
-        hidden = self.expand(entered)
-        active = self.activation(hidden if at is None else at("ffn.pre", hidden[:, None])[:, 0])
-        if self.gate is not None:
-            gate = self.gate(entered)
-            active = active * (gate if at is None else at("ffn.gate", gate[:, None])[:, 0])
-        if at is not None:
-            active = at("ffn.post", active[:, None])[:, 0]
-        x = self._leave(x, self.contract, active, feed_forward_norm, at, ("ffn", "resid_post"))
-        return x, LayerRows(self_queries, new_keys, queries)
+        active = self.activation(_edit_matrix(edit_at, "ffn.pre", self.expand(entered)))
+        if self.ffn_gate is not None:
+            active = active * _edit_matrix(edit_at, "ffn.gate", self.ffn_gate(entered))
+        active = _edit_matrix(edit_at, "ffn.post", active)
+        x = self._leave(x, self.contract, active, feed_forward_norm, edit_at, ("ffn.out", "resid_post"))
+        return x, LayerQueriesKeys(self_queries, new_keys, cross_queries)
 
     def _attend(
         self,
-        part: str,
-        at: Visit | None,
+        attention: str,
+        edit_at: Visit | None,
         queries: Tensor,
         keys: Tensor,
         values: Tensor,
@@ -215,26 +245,27 @@ class _LayerStep:
         mask: Tensor | None = None,
         bias: Tensor | None = None,
     ) -> Tensor:
-        """Return the heads' outputs [batch, heads, 1, d_head] of the attention `part`, "self" or "cross"."""
-        if at is not None and at.is_at(f"{part}.scores", f"{part}.pattern"):
-            # The fused kernel exposes neither scores nor weights. Its result is used where an edit changes neither, so
-            # that such an edit changes no bit.
+        """Return the heads' outputs [batch, heads, 1, d_head]. attention: "self" or "cross", as in names of places."""
+        scaled = self.score_scale is None
+        if edit_at is not None and edit_at.is_at(f"{attention}.scores", f"{attention}.pattern"):
+            # The fused kernel exposes neither scores nor weights, so they are computed here. If the edit is a no-op,
+            # fall through to the normal path, so that the output stays bit-identical.
             is_changed = False
 
-            def apply(name: str, x: Tensor) -> Tensor:
+            def edit(part: str, x: Tensor) -> Tensor:
                 nonlocal is_changed
-                edited = at(f"{part}.{name}", x)
+                edited = edit_at(f"{attention}.{part}", x)
                 is_changed = is_changed or not torch.equal(edited, x)
                 return edited
 
-            scaled = self.scale is None
-            context, _ = scaled_dot_product(queries, keys, values, mask, bias=bias, scaled=scaled, at=apply)
+            context, _ = scaled_dot_product(queries, keys, values, mask, bias=bias, scaled=scaled, edit_at=edit)
             if is_changed:
                 return context
         if queries.size(0) >= MANY_SENTENCES:
-            return scaled_dot_product(queries, keys, values, mask, bias=bias, scaled=self.scale is None)[0]
-        added = mask if bias is None else bias  # self-attention has no mask here, cross-attention no bias
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=added, scale=self.scale)
+            return scaled_dot_product(queries, keys, values, mask, bias=bias, scaled=scaled)[0]
+        # Self-attention of the last position needs no mask, and cross-attention has no bias: at most one is a tensor.
+        mask_or_bias = mask if bias is None else bias
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask_or_bias, scale=self.score_scale)
 
     def _enter(self, x: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
         return norm(x) if self.norm_first else x
@@ -242,56 +273,67 @@ class _LayerStep:
     def _leave(
         self,
         x: Tensor,
-        product: StepProduct,
+        last_product: StepProduct,
         inner: Tensor,
         norm: Callable[[Tensor], Tensor],
-        at: Visit | None,
-        names: tuple[str, str],
+        edit_at: Visit | None,
+        places: tuple[str, str],
     ) -> Tensor:
-        """Return the stream after a sub-layer that ends in `product`. names: its part, and the place after it."""
-        if at is None:
-            summed = product(inner, x if self.residual else None)
+        """Return the residual stream [batch, d_model] after a sub-layer that ends in last_product(inner).
+
+        places: the names of the sub-layer's output, and of the stream after it.
+        """
+        if edit_at is None:
+            summed = last_product(inner, x if self.residual else None)
             return summed if self.norm_first else norm(summed)
-        part, after = names
-        output = at(f"{part}.out", product(inner)[:, None])[:, 0]
+        output_place, stream_place = places
+        output = _edit_matrix(edit_at, output_place, last_product(inner))
         summed = x + output if self.residual else output
-        x = summed if self.norm_first else norm(summed)
-        return at(after, x[:, None])[:, 0]
+        return _edit_matrix(edit_at, stream_place, summed if self.norm_first else norm(summed))
 
 
-# The fields that a step applies. Any other field, also one that is added later, must have its default value.
-_SUPPORTED = {
+def _edit_matrix(edit_at: Visit | None, place: str, x: Tensor) -> Tensor:
+    """Return x [batch, width] after the edits at a place, which get a position axis: [batch, 1, width]."""
+    return x if edit_at is None else edit_at(place, x[:, None])[:, 0]
+
+
+# The fields that may differ from their defaults: those that a step applies, and source_positions, which the encoder has
+# applied already. Any other field, also one that is added later, must have its default value.
+_SUPPORTED_FIELDS = {
     Interventions: {"heads_off", "source_positions", "target_positions", "patches", "edits"},
     Sweep: {"interventions", "gates", "values", "edits"},
 }
 
 
 def _unsupported(changes: Changes) -> list[str]:
-    """Return the names of the fields that a step would ignore."""
-    supported = _SUPPORTED.get(type(changes))
+    """Return the names of the changes that a step would ignore."""
+    supported = _SUPPORTED_FIELDS.get(type(changes))
     if supported is None:
         return [type(changes).__name__]
     names = [f.name for f in fields(changes) if f.name not in supported and getattr(changes, f.name) != _default(f)]
     if isinstance(changes, Sweep):
-        names += ["gates that differ by position" for gates in changes.gates.values() if gates.ndim > 3]
+        if any(gates.ndim == 4 for gates in changes.gates.values()):  # [batch, layers, heads, query]
+            names.append("gates that differ by position")
         names += _unsupported(changes.interventions)
     return names
 
 
 def _default(field: Field) -> object:
+    """Return a field's default: MISSING, which no value equals, for a required field, so that it counts as changed."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def _gate(attention: MultiHeadAttention, interventions: Changes, kind: AttentionKind, layer: int) -> Tensor | None:
+def _head_factor(attention: MultiHeadAttention, changes: Changes, kind: AttentionKind, layer: int) -> Tensor | None:
     """Return the factor of each head's output, [batch or 1, heads, 1, 1]; None where all are 1."""
-    edit = attention_edit(interventions, kind, layer)
+    edit = attention_edit(changes, kind, layer)
     if edit is None:
         return None
-    return edit.gate_for(attention.output.weight.new_empty(1, attention.num_heads, 1, 1))
+    # head_factor() takes the heads' outputs, but reads only the number of heads, dtype and device.
+    return edit.head_factor(attention.output.weight.new_empty(1, attention.num_heads, 1, 1))
 
 
 def _norm_function(module: nn.Module) -> Callable[[Tensor], Tensor]:
-    """Return a norm as a plain function (the identity if there is none)."""
+    """Return a norm as a plain function (the identity if there is none), which skips the module's call overhead."""
     if isinstance(module, nn.Identity):
         return lambda x: x
     shape, weight, epsilon = module.normalized_shape, module.weight, module.eps

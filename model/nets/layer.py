@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_atlas.model.config import Activation, ModelConfig, Norm
-from attention_atlas.model.nets.attention import AtPart, MultiHeadAttention
+from attention_atlas.model.nets.attention import EditAt, MultiHeadAttention
 from attention_atlas.model.nets.cache import LayerCache
 from attention_atlas.model.nets.places.registry import AFTER, SHORT
 from attention_atlas.model.nets.places.visit import visit
@@ -26,9 +26,10 @@ from attention_atlas.model.trace.kinds import AttentionKind, SubLayerName
 
 
 class Dropout(nn.Module):
-    """Dropout that draws one random byte an element on the CPU; torch draws 64 bits, a tenth of a training step.
+    """Dropout that draws one random byte an element on the CPU.
 
-    On the CPU the rate is rounded to a multiple of 1/256, and the remaining values are scaled by that rate.
+    torch draws 64 bits an element, which takes a tenth of a training step. With a byte, the rate p is rounded to a
+    multiple of 1/256; the remaining values are multiplied by 1 / (1 - p) of the rounded p.
     """
 
     def __init__(self, rate: float) -> None:
@@ -41,14 +42,14 @@ class Dropout(nn.Module):
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
         threshold = min(max(1, round(self.rate * 256)), 255)
-        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        random_words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
         mask = torch.empty_like(x, requires_grad=False, memory_format=torch.contiguous_format)
-        torch.ge(words.view(torch.uint8)[: x.numel()].view(x.shape), threshold, out=mask)
+        torch.ge(random_words.view(torch.uint8)[: x.numel()].view(x.shape), threshold, out=mask)
         return x * mask.mul_(256.0 / (256 - threshold))
 
 
-def norm(config: ModelConfig) -> nn.Module:
-    """Return a new norm for a network of this config."""
+def build_norm(config: ModelConfig) -> nn.Module:
+    """Return a new norm over d_model, of the kind that the config names."""
     kind = nn.LayerNorm if config.norm is Norm.LAYER else nn.RMSNorm
     return kind(config.d_model, config.norm_epsilon)
 
@@ -64,7 +65,7 @@ class SubLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm: nn.Module = norm(config)
+        self.norm: nn.Module = build_norm(config)
         self.dropout: Dropout = Dropout(config.dropout)
         self.norm_first: bool = config.norm_first
         self.residual: bool = config.residual
@@ -74,7 +75,7 @@ class SubLayer(nn.Module):
         return self.norm(x) if self.norm_first else x
 
     def leave(self, x: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the residual stream after the sub-layer, and what was added to it."""
+        """Return the residual stream after the sub-layer, and what was added to it, for f's output."""
         added = self.dropout(output) if self.training else output
         summed = x + added if self.residual else added
         return (summed if self.norm_first else self.norm(summed)), added
@@ -112,18 +113,18 @@ class FeedForward(nn.Module):
             if config.biases:
                 nn.init.zeros_(linear.bias)
 
-    def forward(self, x: Tensor, at: AtPart | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, edit_at: EditAt | None = None) -> tuple[Tensor, Tensor]:
         """Return the output [batch, length, d_model] for x of that shape, and the hidden units that W_2 reads.
 
-        The hidden units are [batch, length, d_feedforward], after the activation and the gate. at: edits "pre", "gate"
-        and "post".
+        The hidden units are [batch, length, d_feedforward], after the activation and the gate. edit_at: edits "pre",
+        "gate" and "post".
         """
         hidden = self.expand(x)
-        active = self.activation(hidden if at is None else at("pre", hidden))
+        active = self.activation(hidden if edit_at is None else edit_at("pre", hidden))
         if self.gate is not None:
             gate = self.gate(x)
-            active = active * (gate if at is None else at("gate", gate))
-        active = active if at is None else at("post", active)
+            active = active * (gate if edit_at is None else edit_at("gate", gate))
+        active = active if edit_at is None else edit_at("post", active)
         return self.contract(self.dropout(active)), active
 
 
@@ -167,56 +168,59 @@ class Layer(nn.Module):
     ) -> tuple[Tensor, LayerRecord | None]:
         """Return x after the layer, and its record with record=True.
 
-        x            [batch, new, d_model], the rows from position first_query on
-        mask         of self-attention; that of cross-attention comes with the source
+        x            [batch, new, d_model], the positions from first_query on
+        mask         of self-attention, bool, broadcastable to [batch, heads, new, key]; None: attend to all. The mask
+                     of cross-attention comes with the source
         source       the encoded sources, for a decoder's layer
-        bias         relative positions' share of the self-attention scores, [1, heads, new, key]
-        cache        the rows before first_query
+        bias         what relative positions add to the scores of self-attention, [1, heads, new, key]
+        cache        the keys and values of the positions before first_query; the new ones are added to it
         last         compute only this many of the last rows, with rounding that may differ from a recorded pass;
-                     None: all
+                     None: all. A pass with last cannot be recorded
 
         One pass serves training, decoding, records and interventions, so that they cannot differ.
         """
-        assert last is None or not record
+        if record and last is not None:
+            raise ValueError("a recorded pass computes all rows: leave out last")
         sublayer_records: list[SubLayerRecord] = []
-        at = visit(interventions, f"{self.kind.side.value}.{self.index}", first_query, self.config)
+        edit_at = visit(interventions, f"{self.kind.side.value}.{self.index}", first_query, self.config)
 
-        def part_of(name: SubLayerName) -> AtPart | None:
-            return None if at is None else at.within(name)
+        def edit_within(name: SubLayerName) -> EditAt | None:
+            return None if edit_at is None else edit_at.within(name)
 
         def leave(sublayer: SubLayer, name: SubLayerName, x: Tensor, output: Tensor) -> Tensor:
-            if at is not None:
-                output = at(f"{SHORT[name]}.out", output)
+            if edit_at is not None:
+                output = edit_at(f"{SHORT[name]}.out", output)
             after, added = sublayer.leave(x, output)
-            if at is not None:
-                after = at(AFTER[name], after)
+            if edit_at is not None:
+                after = edit_at(AFTER[name], after)
             if record:
                 sublayer_records.append(
                     SubLayerRecord(name, x, added, after, sublayer.norm_record(), sublayer.residual)
                 )
             return after
 
-        if at is not None:
-            x = at(AFTER[None], x)
+        if edit_at is not None:
+            x = edit_at(AFTER[None], x)
         self_sublayer, *cross_sublayers, feed_forward_sublayer = self.sublayers
         edit = attention_edit(interventions, self.kind, self.index)
+        # Other passes may use the fused kernel, which rounds differently and returns no weights.
         exact = record or (last is None and not self.training)
         entered, first_key = self_sublayer.enter(x), first_query
-        if last in (None, x.shape[1]) or at is not None:  # edits at places are defined for all rows
+        if last in (None, x.shape[1]) or edit_at is not None:  # edits at places are defined for all rows
             queries, keys, values = self.self_attention.project(entered)
         else:
             first_query, x = first_query + x.shape[1] - last, x[:, -last:]
             queries = self.self_attention.project_queries(entered[:, -last:])
             keys, values = self.self_attention.project_keys_values(entered)
             mask, bias = (None if each is None else each[..., -last:, :] for each in (mask, bias))
-        part = part_of(SubLayerName.SELF_ATTENTION)
-        if part is not None:
-            queries, keys, values = part("q", queries), part("k", keys), part("v", values)
-            bias = None if bias is None else part("bias", bias)
+        edit_part = edit_within(SubLayerName.SELF_ATTENTION)
+        if edit_part is not None:
+            queries, keys, values = edit_part("q", queries), edit_part("k", keys), edit_part("v", values)
+            bias = None if bias is None else edit_part("bias", bias)
         if cache is not None:
             keys, values = cache.extend(first_key, keys, values)
         output, weights = self.self_attention(
-            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, at=part, exact=exact
+            queries, keys, values, mask, bias=bias, edit=edit, first_query=first_query, edit_at=edit_part, exact=exact
         )
         x = leave(self_sublayer, SubLayerName.SELF_ATTENTION, x, output)
         scaled, plain = self.self_attention.scaled, edit.plain if edit else LayerEdit()
@@ -227,17 +231,17 @@ class Layer(nn.Module):
             edit = attention_edit(interventions, AttentionKind.CROSS, self.index)
             queries = self.cross_attention.project_queries(cross_sublayers[0].enter(x))
             keys, values = source.keys_values(self)
-            part = part_of(SubLayerName.CROSS_ATTENTION)
-            if part is not None:
-                queries, keys, values = part("q", queries), part("k", keys), part("v", values)
+            edit_part = edit_within(SubLayerName.CROSS_ATTENTION)
+            if edit_part is not None:
+                queries, keys, values = edit_part("q", queries), edit_part("k", keys), edit_part("v", values)
             output, weights = self.cross_attention(
-                queries, keys, values, source.mask, edit=edit, first_query=first_query, at=part, exact=exact
+                queries, keys, values, source.mask, edit=edit, first_query=first_query, edit_at=edit_part, exact=exact
             )
             x = leave(cross_sublayers[0], SubLayerName.CROSS_ATTENTION, x, output)
             plain = edit.plain if edit else LayerEdit()
             cross_record = AttentionRecord(weights, queries, keys, values, plain, None, scaled) if record else None
 
-        output, active = self.feed_forward(feed_forward_sublayer.enter(x), part_of(SubLayerName.FEED_FORWARD))
+        output, active = self.feed_forward(feed_forward_sublayer.enter(x), edit_within(SubLayerName.FEED_FORWARD))
         x = leave(feed_forward_sublayer, SubLayerName.FEED_FORWARD, x, output)
         x = x if last is None else x[:, -last:]
         return x, LayerRecord(self_record, cross_record, tuple(sublayer_records), active) if record else None

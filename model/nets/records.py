@@ -35,8 +35,8 @@ class AttentionRecord:
     weights  [batch, heads, query, key], of the softmax, before dropout
     queries, keys, values  projected, [batch, heads, length, d_head]
     edit     the interventions on this attention, without tensors
-    bias     relative positions' share of the scores, [1, heads, query, key]
-    scaled   whether q k^T was divided by sqrt(d_k)
+    bias     what relative positions add to the scores, [1, heads, query, key]
+    scaled   whether q k^T was divided by sqrt(d_head)
     """
 
     weights: Tensor

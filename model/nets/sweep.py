@@ -1,7 +1,10 @@
 """Interventions with tensors: gates on heads, values patched in from another run, and edits by functions.
 
-Tensors may differ by batch row, so that one pass sweeps many settings, and they are differentiable: the gradient of a
-pass with respect to its gates at 1 is every head's importance (Michel et al. 2019, section 4.1).
+Interventions (model.trace.interventions) are plain values that a trace stores. A Sweep adds tensors and functions. Code
+that accepts both types its parameter as Changes.
+
+A sweep's tensors may differ by batch row, so that one pass runs many settings, and they are differentiable: the
+gradient of a pass with respect to its gates at 1 is every head's importance (Michel et al. 2019, section 4.1).
 """
 
 from __future__ import annotations
@@ -37,26 +40,29 @@ class PatchValue:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Interventions with their tensors and functions. A pass accepts a sweep wherever it accepts Interventions.
+    """Interventions with tensors and functions. A pass accepts a sweep wherever it accepts Interventions.
 
-    gates    by kind, [batch or 1, layers, heads] or [batch or 1, layers, heads, query]: the factor g of a head's
-             output; 1 leaves it, 0 ablates it. Kinds without gates are left as they are; heads off stay off
-    instead  by kind, [batch or 1, layers, heads, query or 1, d_head]: the replacement r of a gated output,
-             o -> g o + (1 - g) r; zero if there is none. A head's mean over a corpus gives mean ablation, its output
-             for another sentence resample ablation
-    values   the value of each patch in the interventions
-    edits    (place, function) in order; place: a name or glob of model.nets.places.registry. The function gets a tensor
-             and a places.visit.At, and returns the tensor that the pass continues with
-    capture  a places.visit.Capture that one pass fills
+    interventions  the plain part, made in every batch row
+    gates          by kind, [batch or 1, layers, heads] or [batch or 1, layers, heads, query]: the factor g of a head's
+                   output; 1 leaves it, 0 ablates it. A kind without gates is unchanged; heads that the interventions
+                   switch off stay off
+    replacements   by kind, [batch or 1, layers, heads, query or 1, d_head]: the replacement r of a gated output,
+                   o -> g o + (1 - g) r; zero if there is none. A head's mean over a corpus gives mean ablation, its
+                   output for another sentence resample ablation. Without gates of its kind it has no effect
+    values         the value of each patch in the interventions
+    edits          (place, function) in order; place: a name or glob of model.nets.places.registry. The function gets a
+                   tensor and a places.visit.At, and returns the tensor that the pass continues with
+    capture        a places.visit.Capture, which one pass fills; not typed here, because that module imports this one
 
     Positions count from the start of the sentence, whether a pass reads all rows or only the latest over a cache.
     Gradients flow in teacher-forced passes (Transformer.forward, encode, read); decoding runs without them.
-    Raises ValueError where patches and values do not match, or where a tensor has the wrong number of axes.
+    Raises ValueError if patches and values do not match, or if a tensor is not floating-point or has the wrong number
+    of axes.
     """
 
     interventions: Interventions = NO_INTERVENTIONS
     gates: Mapping[AttentionKind, Tensor] = field(default_factory=dict)
-    instead: Mapping[AttentionKind, Tensor] = field(default_factory=dict)
+    replacements: Mapping[AttentionKind, Tensor] = field(default_factory=dict)
     values: Mapping[Patch, PatchValue] = field(default_factory=dict)
     edits: tuple[tuple[str, Callable[..., Tensor]], ...] = ()
     capture: object | None = None
@@ -69,14 +75,15 @@ class Sweep:
             )
         for kind, gates in self.gates.items():
             _check_axes(gates, (3, 4), f"gates of {AttentionKind(kind).value}")
-        for kind, instead in self.instead.items():
-            _check_axes(instead, (5,), f"replacements of {AttentionKind(kind).value}")
+        for kind, replacement in self.replacements.items():
+            _check_axes(replacement, (5,), f"replacements of {AttentionKind(kind).value}")
         for patch, value in self.values.items():
             _check_axes(value.value, (3,), f"the value at {patch.place}")
             if value.weight is not None:
                 _check_axes(value.weight, (2,), f"the weight at {patch.place}")
 
     def __bool__(self) -> bool:
+        """Whether the sweep changes or captures anything."""
         return bool(self.interventions or self.gates or self.values or self.edits or self.capture)
 
     @property
@@ -100,9 +107,9 @@ class Sweep:
 
     @property
     def rows(self) -> int:
-        """The number of batch rows that differ; 1: all rows of any batch are the same.
+        """The batch size of the tensors; 1 if they hold for every row of any batch.
 
-        Raises ValueError where the tensors disagree.
+        Raises ValueError if two tensors have different batch sizes above 1.
         """
         sizes = {len(tensor) for tensor in self._tensors()} - {1}
         if len(sizes) > 1:
@@ -118,14 +125,14 @@ class Sweep:
         return replace(
             self,
             gates={kind: take(t) for kind, t in self.gates.items()},
-            instead={kind: take(t) for kind, t in self.instead.items()},
+            replacements={kind: take(t) for kind, t in self.replacements.items()},
             values={patch: PatchValue(take(v.value), take(v.weight)) for patch, v in self.values.items()},
         )
 
     def check(self, num_layers: dict[AttentionKind, int], num_heads: dict[AttentionKind, int]) -> None:
         """Raise ValueError if a layer or head does not exist in a model of this size."""
         self.interventions.check(num_layers, num_heads)
-        for tensors, name in ((self.gates, "gates"), (self.instead, "replacements")):
+        for tensors, name in ((self.gates, "gates"), (self.replacements, "replacements")):
             for kind, tensor in tensors.items():
                 if kind not in num_layers:
                     raise ValueError(f"this model has no {kind.value} attention")
@@ -138,7 +145,11 @@ class Sweep:
 
     def _tensors(self) -> list[Tensor]:
         patches = [tensor for patch in self.values.values() for tensor in (patch.value, patch.weight)]
-        return [*self.gates.values(), *self.instead.values(), *(tensor for tensor in patches if tensor is not None)]
+        return [
+            *self.gates.values(),
+            *self.replacements.values(),
+            *(tensor for tensor in patches if tensor is not None),
+        ]
 
 
 Changes = Interventions | Sweep
@@ -149,7 +160,8 @@ def check(
 ) -> None:
     """Raise ValueError if a model of this size cannot run the changes on a batch of this size.
 
-    They may name layers or heads that do not exist, hold patches without values, or be a sweep of another batch.
+    Causes are a layer or head that does not exist, Interventions with patches, whose values only a Sweep has, and a
+    sweep of another batch size.
     """
     changes.check(num_layers, num_heads)
     if isinstance(changes, Sweep):
@@ -159,10 +171,11 @@ def check(
         raise ValueError("patches need their values: run these interventions in a sweep that holds them")
 
 
-def combine(first: Changes, second: Changes) -> Changes:
-    """Return both changes at once, the first's edits before the second's; an edit in both is made twice.
+def combine(first: Changes | None, second: Changes | None) -> Changes:
+    """Return both changes at once; None counts as no changes.
 
-    Raises ValueError where both have gates, replacements or patches of tensors.
+    The first's edits come before the second's, and an edit in both is made twice. Of two captures only the second's is
+    used. Raises ValueError if both have gates, replacements or values of patches.
     """
     for changes in (first, second):
         if not isinstance(changes, Interventions | Sweep | None):
@@ -175,32 +188,33 @@ def combine(first: Changes, second: Changes) -> Changes:
     if isinstance(first, Interventions) and isinstance(second, Interventions):
         return first | second
     a, b = (each if isinstance(each, Sweep) else Sweep(each) for each in (first, second))
-    for name in ("gates", "instead", "values"):
+    for name in ("gates", "replacements", "values"):
         if getattr(a, name) and getattr(b, name):
-            raise ValueError(f"two sweeps with {name} cannot be one")
+            raise ValueError(f"two sweeps that both have {name} cannot be combined")
     return Sweep(
         combine(a.interventions, b.interventions),
         {**a.gates, **b.gates},
-        {**a.instead, **b.instead},
+        {**a.replacements, **b.replacements},
         {**a.values, **b.values},
         a.edits + b.edits,
         b.capture or a.capture,
     )
 
 
-def add_changes(own: Changes, new: Changes) -> Changes:
-    """Combine a translator's own changes with those of one call, without edits that the translator has already.
+def add_changes(standing: Changes, new: Changes) -> Changes:
+    """Combine a translator's standing changes with the new ones of a call, without making an edit of both twice.
 
-    The interventions of a trace include those of the translator that wrote it.
+    A call may pass the interventions of a trace, which include those of the translator that wrote it.
     """
     if isinstance(new, Interventions):
-        plain = own.interventions if isinstance(own, Sweep) else own
+        plain = standing.interventions if isinstance(standing, Sweep) else standing
         new = replace(new, edits=_without(new.edits, plain.edits))
     elif isinstance(new, Sweep):
-        plain, functions = (own.interventions, own.edits) if isinstance(own, Sweep) else (own, ())
+        is_sweep = isinstance(standing, Sweep)
+        plain, functions = (standing.interventions, standing.edits) if is_sweep else (standing, ())
         interventions = replace(new.interventions, edits=_without(new.interventions.edits, plain.edits))
         new = replace(new, interventions=interventions, edits=_without(new.edits, functions))
-    return combine(own, new)
+    return combine(standing, new)
 
 
 def _without(edits: tuple, known: tuple) -> tuple:
@@ -213,12 +227,15 @@ def _without(edits: tuple, known: tuple) -> tuple:
 
 
 def changes_from_edits(edits: Mapping[str, Edit | Callable[..., Tensor]]) -> Changes:
-    """Return edits by place as changes: Interventions, which a trace stores, or a Sweep if functions are among them."""
+    """Return edits by place as Interventions, or as a Sweep if functions are among them.
+
+    Raises ValueError for a key that is not a string, and for a value that is neither an Edit nor a function.
+    """
     if not isinstance(edits, Mapping):
         raise ValueError(f"edits are a dict from the names of places, found {edits!r:.80}")
     for name in edits:
         if not isinstance(name, str):
-            raise ValueError(f"a place is told by its name, found {name!r:.80}")
+            raise ValueError(f"a place must be given by its name, found {name!r:.80}")
     plain = tuple((name, edit) for name, edit in edits.items() if isinstance(edit, Edit))
     functions = tuple((name, edit) for name, edit in edits.items() if not isinstance(edit, Edit))
     for name, function in functions:
@@ -240,17 +257,14 @@ def attention_edit(changes: Changes, kind: AttentionKind, layer: int) -> Attenti
     if isinstance(changes, Interventions):
         plain = changes.for_attention(kind, layer)
         return None if plain is None else AttentionEdit(plain)
-    plain, gates, instead = (
-        changes.interventions.for_attention(kind, layer),
-        changes.gates.get(kind),
-        changes.instead.get(kind),
-    )
+    plain = changes.interventions.for_attention(kind, layer)
+    gates, replacements = changes.gates.get(kind), changes.replacements.get(kind)
     if plain is None and gates is None:
         return None
     return AttentionEdit(
         plain or LayerEdit(),
         None if gates is None else gates[:, layer],
-        None if instead is None else instead[:, layer],
+        None if replacements is None else replacements[:, layer],
     )
 
 
@@ -258,42 +272,53 @@ def attention_edit(changes: Changes, kind: AttentionKind, layer: int) -> Attenti
 class AttentionEdit:
     """The changes to one attention of one layer.
 
-    plain    cut edges, zeroed weights and heads that are off
-    gate     [batch or 1, heads] or [batch or 1, heads, query]
-    instead  [batch or 1, heads, query or 1, d_head]
+    plain         cut edges, zeroed weights and heads that are off
+    gates         of a Sweep, for one layer: [batch or 1, heads] or [batch or 1, heads, query]
+    replacements  of a Sweep, for one layer: [batch or 1, heads, query or 1, d_head]
     """
 
     plain: LayerEdit = LayerEdit()
-    gate: Tensor | None = None
-    instead: Tensor | None = None
+    gates: Tensor | None = None
+    replacements: Tensor | None = None
 
     def apply(self, context: Tensor, first_query: int) -> Tensor:
-        """Return the head outputs that W_O reads, given those before gates: [batch, heads, query, d_head]."""
-        gate = self.gate_for(context)
-        if gate is None:
+        """Return the heads' outputs after gates and replacements, which W_O reads: [batch, heads, query, d_head].
+
+        context      the heads' outputs before, of that shape
+        first_query  position of the first query row
+        """
+        factor = self.head_factor(context)
+        if factor is None:
             return context
-        gate = window(gate, 2, first_query, context.shape[2], "the gates")
-        gated = context * gate
-        if self.instead is None:
+        factor = slice_positions(factor, 2, first_query, context.shape[2], "the gates")
+        gated = context * factor
+        if self.replacements is None:
             return gated
-        instead = window(self.instead, 2, first_query, context.shape[2], "the replacements")
-        return gated + (1 - gate) * instead.to(context)
+        replacements = slice_positions(self.replacements, 2, first_query, context.shape[2], "the replacements")
+        return gated + (1 - factor) * replacements.to(context)
 
-    def gate_for(self, context: Tensor) -> Tensor | None:
-        """Return the gate [batch or 1, heads, query or 1, 1] with context's dtype and device; None if all are open."""
-        gate = None
-        if self.gate is not None:
-            gate = self.gate.to(context)
-            gate = gate[..., None, None] if gate.ndim == 2 else gate[..., None]
+    def head_factor(self, context: Tensor) -> Tensor | None:
+        """Return the factor of each head's output, by gates and heads off; None if all are 1.
+
+        It is [batch or 1, heads, query or 1, 1], with the dtype and device of context [.., heads, query, d_head].
+        """
+        factor = None
+        if self.gates is not None:
+            factor = self.gates.to(context)
+            factor = factor[..., None, None] if factor.ndim == 2 else factor[..., None]
         if self.plain.heads_off:
-            on = context.new_ones(1, context.shape[1], 1, 1)
-            on[:, list(self.plain.heads_off)] = 0.0
-            gate = on if gate is None else gate * on
-        return gate
+            is_on = context.new_ones(1, context.shape[1], 1, 1)
+            is_on[:, list(self.plain.heads_off)] = 0.0
+            factor = is_on if factor is None else factor * is_on
+        return factor
 
 
-def window(tensor: Tensor, axis: int, first: int, length: int, name: str) -> Tensor:
-    """Return the part of an axis over positions that a pass reads; an axis of size 1 holds for every position."""
+def slice_positions(tensor: Tensor, axis: int, first: int, length: int, name: str) -> Tensor:
+    """Return a tensor at the positions first .. first + length - 1, which one pass reads.
+
+    An axis of size 1 holds for every position and is returned as it is. Raises ValueError, with the name, if the axis
+    is too short.
+    """
     size = tensor.shape[axis]
     if size == 1:
         return tensor

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.attention import MultiHeadAttention
 from attention_atlas.model.nets.cache import KeyValueCache
-from attention_atlas.model.nets.layer import Dropout, Layer, SourceMemory, norm
+from attention_atlas.model.nets.layer import Dropout, Layer, SourceMemory, build_norm
 from attention_atlas.model.nets.masks import causal_mask, padding_mask
 from attention_atlas.model.nets.places.visit import check_places, has_visits, project_logits, visit
 from attention_atlas.model.nets.positions import RelativePositions, position_modules
@@ -38,8 +38,8 @@ class Stack(nn.Module):
         self.side: Side = Side.DECODER if decoder else Side.ENCODER
         self.config: ModelConfig = config
         self.norm_before_positions: bool = decoder and config.norm_before_positions
-        self.norm: nn.Module = norm(config) if config.norm_first else nn.Identity()
-        self.entry: nn.Module = norm(config) if config.norm_embedding else nn.Identity()
+        self.norm: nn.Module = build_norm(config) if config.norm_first else nn.Identity()
+        self.entry: nn.Module = build_norm(config) if config.norm_embedding else nn.Identity()
         tables = 0 if config.position_code is not PositionCode.RELATIVE else num_layers if config.layer_positions else 1
         self.relative: nn.ModuleList = nn.ModuleList(
             RelativePositions(config, both_ways=not decoder) for _ in range(tables)
@@ -102,8 +102,8 @@ class Stack(nn.Module):
             return x, tuple(records)
         if cache is not None:
             cache.length += new
-        at = visit(interventions, self.side.value, first_query + new - x.shape[1], self.config)
-        return self.norm(x) if at is None else at("final", self.norm(x)), tuple(records)
+        edit_at = visit(interventions, self.side.value, first_query + new - x.shape[1], self.config)
+        return self.norm(x) if edit_at is None else edit_at("final", self.norm(x)), tuple(records)
 
 
 class Transformer(nn.Module):
@@ -203,9 +203,9 @@ class Transformer(nn.Module):
         code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
         positions = changes.target_positions if decoder else changes.source_positions
         added = code(first, rows.shape[1], positions, lengths)
-        if (at := visit(changes, stack.side.value, first, self.config)) is not None:
-            rows = at("embed", rows)
-            added = None if added is None else at("pos", added if added.dim() == 3 else added[None])
+        if (edit_at := visit(changes, stack.side.value, first, self.config)) is not None:
+            rows = edit_at("embed", rows)
+            added = None if added is None else edit_at("pos", added if added.dim() == 3 else added[None])
         return self.dropout(stack.enter(rows, added))
 
     def embed(

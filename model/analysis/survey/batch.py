@@ -170,8 +170,8 @@ def ablation_losses(model: Transformer, batch: Pass, means: Means) -> dict[Atten
         layers, heads = model.num_layers[kind], model.num_heads[kind]
         gates = model.embedding.weight.new_ones(heads, layers, heads)
         gates[:, layer] -= torch.eye(heads, device=gates.device)
-        instead = torch.from_numpy(means.by_position(kind, length)[None]).to(gates)
-        return Sweep(gates={kind: gates.repeat(len(plain), 1, 1)}, instead={kind: instead})
+        mean_outputs = torch.from_numpy(means.by_position(kind, length)[None]).to(gates)
+        return Sweep(gates={kind: gates.repeat(len(plain), 1, 1)}, replacements={kind: mean_outputs})
 
     def loss(kind: AttentionKind, hidden: Tensor) -> np.ndarray:
         heads = model.num_heads[kind]

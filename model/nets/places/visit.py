@@ -1,6 +1,10 @@
 """Apply edits and patches at the named places of one pass, and capture tensors there.
 
-A pass calls visit() once for each layer, and the Visit it gets at each place. A layer where nothing happens gets None.
+A place is a named tensor of a pass, which TransformerLens calls a hook point. Its name is PREFIX.part: in
+"decoder.2.self.q" the prefix is the layer "decoder.2" and the part is "self.q" (model.nets.places.registry).
+
+A pass calls visit() once for each layer, which returns a Visit, or None if nothing happens in that layer. At each place
+it calls the Visit with the part and the tensor, and continues with the tensor that the call returns.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from torch import Tensor, nn
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.places import registry
 from attention_atlas.model.nets.places.registry import Place
-from attention_atlas.model.nets.sweep import Changes, PatchValue, Sweep, window
+from attention_atlas.model.nets.sweep import Changes, PatchValue, Sweep, slice_positions
 from attention_atlas.model.trace.edits import Ablate, Add, Edit, Numbers, Replace, Scale
 from attention_atlas.model.trace.interventions import HeadOutput, Interventions, Patch
 from attention_atlas.model.trace.kinds import Side, SubLayerName
@@ -23,10 +27,10 @@ from attention_atlas.model.trace.kinds import Side, SubLayerName
 
 @dataclass(frozen=True, eq=False)
 class At:
-    """Where an edit's function is called.
+    """The place and the positions at which an edit's function is called.
 
-    positions: int64 [rows], the positions of the tensor's last axis but one, from 0 at the start of the sentence: all
-    of them where a pass reads a whole sentence, the latest where it decodes.
+    positions: int64 [rows], the positions of the tensor's last axis but one, from 0 at the start of the sentence. They
+    are all positions if a pass reads a whole sentence, and the latest if it decodes over a cache.
     """
 
     place: Place
@@ -34,11 +38,12 @@ class At:
 
     @property
     def name(self) -> str:
+        """The name of the place."""
         return self.place.name
 
     @property
     def step(self) -> Tensor | None:
-        """The decoding step that each row belongs to, int64 [rows]; None where the rows are the source's."""
+        """The decoding step of each row, int64 [rows]; None if the rows are source tokens."""
         return self.positions if self.place.side is Side.DECODER else None
 
 
@@ -47,14 +52,21 @@ EditFunction = Callable[[Tensor, At], Tensor]
 
 @dataclass(eq=False)
 class Capture:
-    """The tensors of one pass at these places (names or globs), by name; filled by the pass."""
+    """The tensors of one pass at some places.
+
+    names    the places, as names or globs
+    tensors  by name of the place; the pass fills them
+    """
 
     names: tuple[str, ...]
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
 
 class Visit:
-    """The edits and captures at the places of one layer, or at one end of a stack, in one pass."""
+    """The edits and captures of one pass at the places with one prefix: a layer, a stack, or "" for the logits.
+
+    Call it with a part and the tensor there: `queries = edit_at("self.q", queries)`.
+    """
 
     def __init__(
         self,
@@ -62,7 +74,10 @@ class Visit:
         actions: Sequence[EditFunction | Capture],
         first: int,
     ) -> None:
-        """places: by part, the place and the indices of its actions. first: position of the pass's first row."""
+        """places: by part, the place and the indices of its actions in `actions`, in the order in which they run.
+
+        first: position of the pass's first row.
+        """
         self.places, self.actions, self.first = places, actions, first
 
     def is_at(self, *parts: str) -> bool:
@@ -74,20 +89,21 @@ class Visit:
         return lambda part, x: self(f"{registry.SHORT[sublayer]}.{part}", x)
 
     def __call__(self, part: str, x: Tensor) -> Tensor:
-        """Return the tensor that the pass continues with at a place.
+        """Run the actions at a place on x, and return the tensor that the pass continues with.
 
-        Raises ValueError, with the place, where an edit makes NaN or infinity.
+        Raises ValueError, with the place, if an edit makes NaN or positive infinity.
         """
-        place, numbers = self.places.get(part, (None, ()))
+        place, indices = self.places.get(part, (None, ()))
         if place is None:
             return x
-        # Each step reads all keys and values of the source, from position 0 on.
+        # Rows of source tokens start at 0 in every pass: each decoding step reads all keys and values of the source.
         first = 0 if place.side is Side.ENCODER else self.first
         at = At(place, torch.arange(first, first + x.shape[-2], device=x.device))
-        for number in numbers:
-            action = self.actions[number]
+        for index in indices:
+            action = self.actions[index]
             if isinstance(action, Capture):
-                if torch.is_grad_enabled() and not x.requires_grad:  # an edit replaced x: gradients start here
+                if torch.is_grad_enabled() and not x.requires_grad:
+                    # After an edit replaced x, it depends on no parameter. As a leaf it still gets a gradient.
                     x = x.detach().clone().requires_grad_()
                 action.tensors[place.name] = x
             else:
@@ -98,24 +114,25 @@ class Visit:
 
 
 def _is_broken(x: Tensor) -> bool:
-    """Return whether a softmax over x gives NaN. Negative infinity is allowed: it forbids a key, or a token."""
+    """Return whether x has NaN or positive infinity. Negative infinity is allowed: it forbids a key, or a token."""
     return bool((x.isnan() | x.isposinf()).any())
 
 
 def visit(changes: Changes, prefix: str, first: int, config: ModelConfig) -> Visit | None:
-    """Return what happens at the places PREFIX.part of a pass whose first row is at position `first`; None for nothing.
+    """Return the edits and captures at the places PREFIX.part of one pass; None if there are none.
 
-    prefix: such as "decoder.2" or "encoder"; "" for the logits.
+    prefix  such as "decoder.2" or "encoder"; "" for the logits
+    first   position of the pass's first row
     """
     if not has_visits(changes):
         return None
-    patterns, actions = zip(*_actions(changes))
+    patterns, actions = zip(*_list_actions(changes))
     places = registry.at(prefix, patterns, config)
     return Visit(places, actions, first) if places else None
 
 
 def has_visits(changes: Changes) -> bool:
-    """Return whether anything happens at a named place."""
+    """Return whether the changes edit or capture at any named place."""
     if isinstance(changes, Interventions):
         return bool(changes.edits)
     return bool(changes.edits or changes.values or changes.capture or changes.interventions.edits)
@@ -126,13 +143,13 @@ def project_logits(model: nn.Module, hidden: Tensor, changes: Changes, *, first:
 
     hidden: the network's output [batch, length, d_model] from position `first` on.
     """
-    at = visit(changes, "", first, model.config)
-    return model.project(hidden) if at is None else at("logits", model.project(hidden))
+    edit_at = visit(changes, "", first, model.config)  # the place "logits" has no prefix
+    return model.project(hidden) if edit_at is None else edit_at("logits", model.project(hidden))
 
 
 def visited_places(changes: Changes, config: ModelConfig) -> tuple[Place, ...]:
-    """Return the places at which something happens."""
-    return registry.matching([pattern for pattern, _ in _actions(changes)], config) if has_visits(changes) else ()
+    """Return the places that the changes edit or capture."""
+    return registry.matching([pattern for pattern, _ in _list_actions(changes)], config) if has_visits(changes) else ()
 
 
 def check_places(changes: Changes, config: ModelConfig) -> None:
@@ -150,8 +167,8 @@ def check_places(changes: Changes, config: ModelConfig) -> None:
                 raise ValueError(f"heads are 0 to {heads - 1}, found {max(edit.heads)}")
 
 
-def check_positions(changes: Changes, config: ModelConfig, sources: Sequence[Sequence[int]], most: int) -> None:
-    """Raise ValueError for a position beyond the longest of these sources, or beyond a target of `most` tokens."""
+def check_positions(changes: Changes, config: ModelConfig, sources: Sequence[Sequence[int]], max_target: int) -> None:
+    """Raise ValueError for a position beyond the longest of these sources, or beyond a target of max_target tokens."""
     if not changes or not sources:
         return
     plain = changes if isinstance(changes, Interventions) else changes.interventions
@@ -162,25 +179,26 @@ def check_positions(changes: Changes, config: ModelConfig, sources: Sequence[Seq
         for place in registry.matching([pattern], config)
         for position in edit.positions
     )
-    plain.check_positions(max(map(len, sources)), most, edited)
+    plain.check_positions(max(map(len, sources)), max_target, edited)
 
 
-def _actions(changes: Changes) -> Iterator[tuple[str, EditFunction | Capture]]:
+def _list_actions(changes: Changes) -> Iterator[tuple[str, EditFunction | Capture]]:
     """Yield each pattern with its action, in the order in which they run; a capture sees the tensor after all edits."""
     plain = changes if isinstance(changes, Interventions) else changes.interventions
     for pattern, edit in plain.edits:
         yield pattern, partial(apply_edit, edit)
     if isinstance(changes, Sweep):
         for patch, value in changes.values.items():
-            yield registry.name_of(patch.place), partial(_patch, patch, value)
+            yield registry.name_of(patch.place), partial(_apply_patch_at_place, patch, value)
         for pattern, function in changes.edits:
-            yield pattern, partial(_call, function)
+            yield pattern, partial(_call_function, function)
         if changes.capture is not None:
             for name in changes.capture.names:
                 yield name, changes.capture
 
 
-def _call(function: EditFunction, x: Tensor, at: At) -> Tensor:
+def _call_function(function: EditFunction, x: Tensor, at: At) -> Tensor:
+    """Return function(x, at). Raises ValueError if it returns another shape or type."""
     edited = function(x.clone(), at)  # a function may write into its argument, which records and other passes share
     if not isinstance(edited, Tensor) or (edited.shape, edited.dtype) != (x.shape, x.dtype):
         got = f"{list(edited.shape)}, {edited.dtype}" if isinstance(edited, Tensor) else type(edited).__name__
@@ -201,9 +219,9 @@ def apply_edit(edit: Edit, x: Tensor, at: At) -> Tensor:
     elif isinstance(edit, Scale):
         changed = x * edit.by
     elif isinstance(edit, Add):
-        changed = x + edit.strength * _spread(edit.value, edit.positions, x, at)
+        changed = x + edit.strength * _expand_value(edit.value, edit.positions, x, at)
     elif isinstance(edit, Replace):
-        changed = _spread(edit.value, edit.positions, x, at).expand_as(x)
+        changed = _expand_value(edit.value, edit.positions, x, at).expand_as(x)
     else:
         raise ValueError(f"an edit is one of Ablate, Add, Replace and Scale, found {edit!r:.80}")
     if rows is not None:
@@ -215,8 +233,11 @@ def apply_edit(edit: Edit, x: Tensor, at: At) -> Tensor:
     return changed
 
 
-def _spread(value: Numbers, positions: tuple[int, ...] | None, x: Tensor, at: At) -> Tensor:
-    """Return the value of each row of x: [width] for all rows, or [rows, width]."""
+def _expand_value(value: Numbers, positions: tuple[int, ...] | None, x: Tensor, at: At) -> Tensor:
+    """Return an edit's value in the rows of x: a number or [width] for all of them, or [rows, width].
+
+    positions: those of the value's rows, if it has several.
+    """
     rows = torch.tensor(value.array).to(x)
     if rows.ndim and rows.shape[-1] not in (1, x.shape[-1]):
         raise ValueError(f"a value of width {rows.shape[-1]}, {at.name} has {x.shape[-1]}")
@@ -226,7 +247,8 @@ def _spread(value: Numbers, positions: tuple[int, ...] | None, x: Tensor, at: At
     return is_position @ rows
 
 
-def _patch(patch: Patch, value: PatchValue, x: Tensor, at: At) -> Tensor:
+def _apply_patch_at_place(patch: Patch, value: PatchValue, x: Tensor, at: At) -> Tensor:
+    """Return the tensor of a place after a patch, which may concern one head of it."""
     first = int(at.positions[0])
     if not isinstance(patch.place, HeadOutput):
         return apply_patch(x, first, patch, value)
@@ -242,13 +264,16 @@ def apply_patch(x: Tensor, first: int, patch: Patch, value: PatchValue) -> Tenso
     tensors = (value.value, value.weight)
     if patch.positions is None:
         about = f"the value at {patch.place}"
-        return _mix(x, *(None if tensor is None else window(tensor, 1, first, length, about) for tensor in tensors))
+        return _mix(
+            x, *(None if tensor is None else slice_positions(tensor, 1, first, length, about) for tensor in tensors)
+        )
     named = len(patch.positions)
     for tensor in tensors:
         if tensor is not None and tensor.shape[1] not in (1, named):
             raise ValueError(f"{named} positions, a value for {tensor.shape[1]}: {patch.place}")
-    pairs = [(index, at - first) for index, at in enumerate(patch.positions) if first <= at < first + length]
-    if not pairs:  # the rows were read before, or come later
+    last = first + length
+    pairs = [(index, position - first) for index, position in enumerate(patch.positions) if first <= position < last]
+    if not pairs:  # this pass reads none of the patch's positions
         return x
     indices, rows = torch.tensor(pairs, device=x.device).unbind(1)
 
@@ -259,6 +284,7 @@ def apply_patch(x: Tensor, first: int, patch: Patch, value: PatchValue) -> Tenso
 
 
 def _mix(x: Tensor, value: Tensor, weight: Tensor | None) -> Tensor:
+    """Return x + weight * (value - x); the value without a weight."""
     value = value.to(x).expand_as(x)
     # lerp gives exactly x at weight 0 and exactly the value at weight 1.
     return value if weight is None else torch.lerp(x, value, weight.to(x)[..., None].expand_as(x))

@@ -41,8 +41,8 @@ SWEEPS = {  # by the number of rows
     "gates and heads off": lambda rows: Sweep(BROKEN, gates=gates(rows)),
     "gates by position": lambda rows: Sweep(gates=gates(rows, 5)),
     "gates and a cut edge": lambda rows: Sweep(EVERY_KIND["cross edge cut"], gates=gates(rows)),
-    "something instead": lambda rows: Sweep(
-        gates=gates(rows), instead={kind: torch.ones(rows, 3, 4, 1, 8) for kind in gates(1)}
+    "replacements of heads": lambda rows: Sweep(
+        gates=gates(rows), replacements={kind: torch.ones(rows, 3, 4, 1, 8) for kind in gates(1)}
     ),
     "a stream patched": lambda rows: Sweep(
         Interventions(patches=frozenset({PATCH})), values={PATCH: PatchValue(torch.ones(rows, 2, 32))}

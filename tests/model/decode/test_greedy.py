@@ -162,6 +162,11 @@ def test_decoding_applies_every_kind_of_intervention(tiny_model, changes):
             DecoderStep(tiny_model, changes)
 
 
+def test_the_cached_step_refuses_a_model_in_training_mode(tokenizer):
+    with pytest.raises(ValueError, match="evaluation mode"):
+        DecoderStep(build_tiny_model(tokenizer).train())
+
+
 @torch.inference_mode()
 def test_the_cached_step_is_used_only_for_interventions_that_it_supports(tiny_model):
     assert start(tiny_model).step is not None and start(tiny_model, record=True).step is None
@@ -170,7 +175,7 @@ def test_the_cached_step_is_used_only_for_interventions_that_it_supports(tiny_mo
     assert refused == {name for name in EVERY_KIND if "edge" in name} | {"everything"}
     assert {name for name, sweep in SWEEPS.items() if not DecoderStep.supports(sweep(1))} == {
         "gates by position",
-        "something instead",
+        "replacements of heads",
         "gates and a cut edge",
     }
 
@@ -186,7 +191,7 @@ def test_the_cached_step_refuses_unknown_interventions(tiny_model, monkeypatch):
     with pytest.raises(ValueError, match="does not support Later"):
         DecoderStep(tiny_model, Later())
     monkeypatch.setitem(
-        decoder_step._SUPPORTED, Later, decoder_step._SUPPORTED[Interventions]
+        decoder_step._SUPPORTED_FIELDS, Later, decoder_step._SUPPORTED_FIELDS[Interventions]
     )  # as if Interventions had the field
     assert DecoderStep.supports(Later(heads_off=BROKEN.heads_off))
     with pytest.raises(ValueError, match="does not support warmth"):

@@ -141,7 +141,7 @@ def test_a_patched_head_equals_a_closed_gate_with_a_replacement(model):
     gates[0, 1, 2] = 0.4
     heard = clean.head_outputs(CROSS)  # [batch, layers, heads, query, d_head]
     weighed = patching({Patch(place): PatchValue(value_at(clean, place), torch.tensor([[0.6]]))})
-    gated = Sweep(gates={CROSS: gates}, instead={CROSS: heard})
+    gated = Sweep(gates={CROSS: gates}, replacements={CROSS: heard})
     torch.testing.assert_close(
         run(model, CORRUPT, interventions=weighed).logits,
         run(model, CORRUPT, interventions=gated).logits,

@@ -345,7 +345,7 @@ def test_many_sentences_stream_in_bounded_memory(translator):
         ({"decoder.9.resid_post": Scale(2.0)}, "no place is called 'decoder.9.resid_post'"),
         ({"decoder.0.resid_post": Scale(2.0, heads=(0,))}, "has no heads of its own"),
         ({"decoder.0.self.z": Scale(2.0, heads=(4,))}, "heads are 0 to 3, found 4"),
-        ({3: Scale(2.0)}, "a place is told by its name, found 3"),
+        ({3: Scale(2.0)}, "a place must be given by its name, found 3"),
         ({"decoder.0.self.z": 3}, "must be Add, Replace, Scale, Ablate or a function"),
     ],
 )

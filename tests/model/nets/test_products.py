@@ -204,5 +204,5 @@ def test_a_packed_decoding_step_equals_the_full_pass_and_follows_the_model(float
 
 
 def test_large_models_are_not_copied(float16_model, monkeypatch):
-    monkeypatch.setattr("attention_atlas.model.nets.decoder_step.MAX_PACKED", float16_model.step_numbers - 1)
+    monkeypatch.setattr("attention_atlas.model.nets.decoder_step.MAX_PACKED_WEIGHTS", float16_model.step_numbers - 1)
     assert DecoderStep(float16_model).logits.packed is None

@@ -177,7 +177,7 @@ def test_a_replacement_fills_a_partly_closed_gate(model):
     strength, replacement, layer, head = 0.25, torch.randn(1, 3, HEADS, 1, 8), 2, 1
     settings = torch.ones(1, 3, HEADS)
     settings[0, layer, head] = strength
-    sweep = Sweep(gates={CROSS: settings}, instead={CROSS: replacement})
+    sweep = Sweep(gates={CROSS: settings}, replacements={CROSS: replacement})
     record = model(source, target, interventions=sweep, record=True).decoder_records[layer]
     head_output = plain.attention(CROSS, layer).head_outputs[:, head]
     through = model.attention(CROSS, layer).output.weight[:, head * 8 : (head + 1) * 8]
@@ -187,7 +187,7 @@ def test_a_replacement_fills_a_partly_closed_gate(model):
     )
     torch.testing.assert_close(record.sublayers[1].added, expected, atol=1e-5, rtol=1e-5)
     own = {kind: plain.head_outputs(kind) for kind in TRANSFORMER_KINDS}
-    itself = Sweep(gates=gates(2, 0.3), instead=own)  # each head replaced by its own output
+    itself = Sweep(gates=gates(2, 0.3), replacements=own)  # each head replaced by its own output
     torch.testing.assert_close(model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)
 
 
@@ -225,7 +225,7 @@ def test_heads_that_are_off_stay_off_with_any_gate(model):
         (lambda: Sweep(gates={CROSS: torch.ones(3, HEADS)}), "3 or 4 axes"),
         (lambda: Sweep(gates={CROSS: torch.ones(1, 3, HEADS, dtype=torch.long)}), "floating-point"),
         (
-            lambda: Sweep(gates=gates(2), instead={ENCODER: torch.zeros(3, 2, HEADS, 1, 8)}),
+            lambda: Sweep(gates=gates(2), replacements={ENCODER: torch.zeros(3, 2, HEADS, 1, 8)}),
             r"one number of rows.*\[2, 3\]",
         ),
         (lambda: Sweep(Interventions(heads_off=frozenset({(CROSS, 9, 0)}))), "found 9"),

@@ -181,7 +181,7 @@ def run_two(translator) -> batch.Pass:
 
 def mean_log_probability(translator, batch_pass, gates, instead=None) -> torch.Tensor:
     with torch.inference_mode():
-        sweep = Sweep(gates=gates, instead=instead or {})
+        sweep = Sweep(gates=gates, replacements=instead or {})
         logits = translator.model(batch_pass.source_ids, batch_pass.decoder_ids, interventions=sweep).logits.double()
     return torch.stack(
         [
