@@ -1,8 +1,8 @@
-"""Heads ablated one by one or in sets: what the token loses without them, measured or estimated by gradients.
+"""Ablate heads one by one or in sets, and measure or estimate what a written token loses without them.
 
-`measure_heads` is the library's call. In a batch each row has gates of its own, so one pass measures many heads.
-`AblationPasses` reuses what sets of heads have in common: with layers numbered from the first of the encoder to the
-last of the decoder, the streams of two sets are equal up to the first layer in which the sets differ.
+`measure_heads` is the entry point of the library. The rows of a batch have different gates, so one pass measures many
+heads. `AblationPasses` caches residual streams that sets of heads share: with layers numbered from the first of the
+encoder to the last of the decoder, the streams of two sets are equal up to the first layer in which the sets differ.
 """
 
 from __future__ import annotations
@@ -32,19 +32,24 @@ from attention_atlas.model.trace.why.effects import Head, HeadEffects, Replaceme
 from attention_atlas.model.trace.why.evidence import Evidence
 from attention_atlas.model.translator import Translator
 
-HEADS_PER_REPORT = 48
+HEADS_PER_REPORT = 48  # heads that measure_in_order() ablates between two reports
 MAX_CACHED_NUMBERS = 1 << 23  # 32 MB in float32
-DRAWS = 8  # other sentences of a resample ablation
-DRAW_STRIDE = 37  # between them in this project's list of sentences
+DRAWS = 8  # sentences whose outputs replace those of the heads in a resample ablation
+DRAW_STRIDE = 37  # every 37th of this project's sentences is drawn, so that the draws do not resemble each other
 
-HeadOutputs = dict[AttentionKind, Tensor]  # [1, layers, heads, positions, d_head]; a missing kind is 0
-# A layer of both stacks (~layer: cross-attention's keys and values in it), and the ablated heads up to it as bits.
+HeadOutputs = dict[AttentionKind, Tensor]  # [1, layers, heads, positions, d_head]; the outputs of a missing kind are 0
+# (layer, ablated heads up to that layer as a bit mask). The value is the residual stream after the layer. For ~layer
+# instead of layer it is the keys and values of cross-attention in that layer.
 CacheKey = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class AblationValues:
-    """The values that replace ablated heads' outputs: the kind of replacement, and its values in each draw."""
+    """The values that replace ablated heads' outputs.
+
+    replacement  zeros, means over a corpus, or the outputs in other sentences
+    draws        the values, once for each sentence drawn; effects are means over draws. {}: zeros
+    """
 
     replacement: Replacement
     draws: tuple[HeadOutputs, ...] = ({},)
@@ -60,8 +65,8 @@ def measure_heads(
 ) -> HeadEffects:
     """Measure what one written token loses without each single head, in nats.
 
-    step, contrast: as in attribute(). Raises ValueError for a question that cannot be asked, or if there are no values
-    for the replacement.
+    step, contrast: as in attribute(). Raises ValueError for a step or contrast that the trace does not have, and a
+    Refusal if there are no values for the replacement.
     """
     case = open_case_at(translator, trace, step, contrast)
     return measure_all_heads(case, make_ablation_values(case, translator, trace, Replacement(replacement)))
@@ -70,9 +75,10 @@ def measure_heads(
 def make_ablation_values(
     case: Case, translator: Translator, trace: TranslationTrace, replacement: Replacement
 ) -> AblationValues:
-    """Return the values of a replacement.
+    """Return the values of a replacement for this case.
 
-    Raises a Refusal if there are no means, or no built-in sentences in the source language to resample from.
+    Raises a Refusal if the model has no recorded means, or if there are no built-in sentences in the source language to
+    resample from.
     """
     if replacement is Replacement.ZERO:
         return zero_values()
@@ -96,16 +102,17 @@ def mean_values(case: Case) -> AblationValues:
     if case.means is None:
         raise Refusal("There are no averages of this model's heads: choose zero instead.")
     values = {
-        kind: torch.from_numpy(case.means.by_position(kind, _length(case, kind))[None]).to(case.source_rows)
+        kind: torch.from_numpy(case.means.by_position(kind, _query_length(case, kind))[None]).to(case.source_rows)
         for kind in case.model.num_layers
     }
     return AblationValues(Replacement.MEAN, (values,))
 
 
 def resample_values(case: Case, translator: Translator, texts: Sequence[str], direction: str) -> AblationValues:
-    """Return the values of resample ablation: a draw for each text, with the model's own translation.
+    """Return the values of resample ablation: the heads' outputs while the model translates each text.
 
-    Outputs are taken at the same relative positions. Raises ValueError if there are no texts.
+    A position of this case gets the output at the same relative position of the other sentence. Raises ValueError if
+    there are no texts.
     """
     if not texts:
         raise ValueError("there is no other sentence to take the heads' outputs from")
@@ -117,13 +124,14 @@ def resample_values(case: Case, translator: Translator, texts: Sequence[str], di
         for kind in case.model.num_layers:
             # [1, layers, heads, query, d_head]
             outputs = torch.stack([record.attention(kind).head_outputs for record in output.records(kind)], dim=1)
-            at = torch.linspace(0, outputs.shape[3] - 1, _length(case, kind)).round().long().to(outputs.device)
-            draw[kind] = outputs.index_select(3, at)
+            positions = torch.linspace(0, outputs.shape[3] - 1, _query_length(case, kind)).round().long()
+            draw[kind] = outputs.index_select(3, positions.to(outputs.device))
         draws.append(draw)
     return AblationValues(Replacement.RESAMPLE, tuple(draws))
 
 
-def _length(case: Case, kind: AttentionKind) -> int:
+def _query_length(case: Case, kind: AttentionKind) -> int:
+    """Return the number of queries of an attention of this kind."""
     ids = case.source_ids if kind is AttentionKind.ENCODER_SELF else case.decoder_ids
     return ids.shape[1]
 
@@ -153,9 +161,10 @@ def close_gates(case: Case, sets: Sequence[Sequence[Head]]) -> dict[AttentionKin
 
 @torch.inference_mode()
 def run_without_heads(case: Case, sets: Sequence[Sequence[Head]], values: HeadOutputs) -> Tensor:
-    """Return the decoder's output [batch, d_model] at the question's row, row i without the heads of sets[i]."""
+    """Return the decoder's output [sets, d_model] at the position of the case's token, row i without sets[i]."""
     passes = AblationPasses(case, values, last=1)
-    hidden, batches = case.source_rows.new_empty(len(sets), case.model.config.d_model), passes.make_batches(sets)
+    hidden = case.source_rows.new_empty(len(sets), case.model.config.d_model)
+    batches = passes.make_batches(sets)
     outputs = map_on_spare_core(lambda rows: passes.run([sets[row] for row in rows]), batches)
     for rows, output in zip(batches, outputs):
         hidden[rows] = output[:, 0]
@@ -164,64 +173,68 @@ def run_without_heads(case: Case, sets: Sequence[Sequence[Head]], values: HeadOu
 
 @torch.inference_mode()
 def ablate(case: Case, values: AblationValues, sets: Sequence[Sequence[Head]]) -> tuple[np.ndarray, np.ndarray]:
-    """Ablate sets of heads, and return their effects and whether they flip the most probable token.
+    """Ablate sets of heads, and return their effects and flips.
 
-    Effects are m(x) - m(x without the set), float64 [batch], a mean over draws. Flips are bool [batch], true if another
-    token becomes the most probable in at least half of the draws.
+    effects  float64 [sets]: m(x) - m(x without the set), where m is the case's metric; a mean over draws
+    flips    bool [sets]: whether another token becomes the most probable in at least half of the draws
     """
     vocabulary = case.model.config.num_target_tokens
-    plain = most_probable(case.model.project, case.output.hidden[:, -1], vocabulary)
+    prediction = most_probable(case.model.project, case.output.hidden[:, -1], vocabulary)
     effects, flips = np.zeros(len(sets)), np.zeros(len(sets))
     for draw in values.draws:
         hidden = run_without_heads(case, sets, draw)
         effects += case.metric() - case.measure(hidden).cpu().numpy()
-        flips += (most_probable(case.model.project, hidden, vocabulary) != plain).cpu().numpy()
+        flips += (most_probable(case.model.project, hidden, vocabulary) != prediction).cpu().numpy()
     return effects / len(values.draws), 2 * flips >= len(values.draws)
 
 
 def measure_all_heads(case: Case, values: AblationValues) -> HeadEffects:
-    """Ablate every head alone."""
+    """Ablate every head alone, and return the effects of all."""
     *_, effects = measure_in_order(case, values, list_heads(case))
     return effects
 
 
 def measure_in_order(case: Case, values: AblationValues, order: Sequence[Head]) -> Iterator[HeadEffects]:
-    """Ablate heads alone in this order; yield the effects so far after each batch, NaN for the remaining heads."""
-    number = {head: i for i, head in enumerate(list_heads(case))}
-    effects, flips = np.full(len(number), np.nan), np.zeros(len(number), bool)
+    """Ablate heads alone in this order.
+
+    After every HEADS_PER_REPORT heads, yield the effects so far, which are NaN for the remaining heads.
+    """
+    index = {head: i for i, head in enumerate(list_heads(case))}
+    effects, flips = np.full(len(index), np.nan), np.zeros(len(index), bool)
     for start in range(0, len(order), HEADS_PER_REPORT):
         heads = list(order[start : start + HEADS_PER_REPORT])
-        at = [number[head] for head in heads]
-        effects[at], flips[at] = ablate(case, values, [[head] for head in heads])
+        measured = [index[head] for head in heads]
+        effects[measured], flips[measured] = ablate(case, values, [[head] for head in heads])
         yield HeadEffects(
             values.replacement,
             Evidence.MEASURED,
-            _by_kind(case, effects.copy()),
-            _by_kind(case, flips.copy()),
+            _split_by_kind(case, effects.copy()),
+            _split_by_kind(case, flips.copy()),
             len(values.draws),
         )
 
 
 def estimate_heads(case: Case, values: AblationValues) -> HeadEffects:
-    """Estimate each head's effect by the metric's gradient by its gate at 1, one pass per draw.
+    """Estimate each head's effect by the gradient of the metric with respect to the head's gate at 1.
 
-    This is what ablating the head would change if the metric were linear in its gate (Michel et al. 2019, section 4.1,
-    with its sign).
+    This is the effect of ablating the head if the metric were linear in its gate (Michel et al. 2019, section 4.1, but
+    with its sign). It takes one pass per draw.
     """
     total = np.zeros(len(list_heads(case)))
     for draw in values.draws:
         with torch.inference_mode(False), torch.enable_grad():
             gates = {kind: gate.requires_grad_() for kind, gate in close_gates(case, [[]]).items()}
-            sweep = Sweep(case.interventions, gates, {kind: outputs.clone() for kind, outputs in draw.items()})
+            # Tensors made in inference mode cannot take part in a gradient; their clones can.
+            sweep = make_sweep(case, gates, {kind: outputs.clone() for kind, outputs in draw.items()})
             memory = case.encode(case.source_rows, changes=sweep)
             metric = case.measure(case.decode(case.target_rows, memory, changes=sweep)).sum()
             gradients = torch.autograd.grad(metric, list(gates.values()))
         total += torch.cat([gradient.flatten() for gradient in gradients]).cpu().double().numpy()
-    effects = _by_kind(case, total / len(values.draws))
+    effects = _split_by_kind(case, total / len(values.draws))
     return HeadEffects(values.replacement, Evidence.PROXY, effects, draws=len(values.draws))
 
 
-def _by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.ndarray]:
+def _split_by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.ndarray]:
     """Split values [head], in the order of list_heads(), into [layers, heads] of each kind."""
     by_kind, start = {}, 0
     for kind, layers in case.model.num_layers.items():
@@ -232,12 +245,15 @@ def _by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.ndarray]:
 
 
 class AblationPasses:
-    """Passes over one case without sets of heads, which cache streams that later sets may share.
+    """Passes over one case without sets of heads, which cache residual streams for later sets.
 
-    values: what takes the heads' place. last: the number of decoder rows to return; None: all.
+    Layers are numbered through both stacks, the encoder's first. Each head is one bit, and the key of a set of heads is
+    its bit mask. The stream after a layer depends only on the heads up to that layer: `key & self.up_to[layer]`. Passes
+    may run on several threads.
     """
 
     def __init__(self, case: Case, values: HeadOutputs, *, last: int | None = None) -> None:
+        """values: replace the heads' outputs. last: the number of last decoder rows to return; None: all."""
         self.case, self.values, self.last = case, values, last
         self.stacks = case.model.encoder, case.model.decoder
         self.encoder_layers = len(self.stacks[0].layers)
@@ -249,21 +265,21 @@ class AblationPasses:
         self._cached_numbers, self._lock = 0, threading.Lock()
 
     def make_batches(self, sets: Sequence[Sequence[Head]]) -> list[list[int]]:
-        """Divide sets into batches of one size, as their numbers.
+        """Divide sets into batches of about equal size, each a list of indices of sets.
 
-        Each batch gets some of the sets that differ early and therefore take longest.
+        Sets that ablate heads in early layers take longest, and are spread over all batches.
         """
         keys = [self._key(heads) for heads in sets]
-        order = sorted(range(len(sets)), key=lambda row: [keys[row] & bits for bits in self.up_to])
+        order = sorted(range(len(sets)), key=lambda index: [keys[index] & bits for bits in self.up_to])
         count = len(self.case.batches(len(sets)))
-        return [order[number::count] for number in range(count)]
+        return [order[batch::count] for batch in range(count)]
 
     @torch.inference_mode()
     def run(self, sets: Sequence[Sequence[Head]]) -> Tensor:
-        """Return the decoder's output without each set of heads, [batch, target or last, d_model].
+        """Return the decoder's output without each set of heads, [sets, target or last, d_model].
 
-        With zero ablation the recorded pass is used for an empty set. With other values it is not: heads that an
-        intervention switches off are then replaced, too.
+        An empty set with zero ablation needs no pass: its output is that of the recorded pass. With other values it is
+        not, because heads that the case's interventions switch off are then replaced too.
         """
         keys, streams = [self._key(heads) for heads in sets], {}
         if 0 in keys and not self.values:
@@ -280,15 +296,16 @@ class AblationPasses:
         return layer if kind is AttentionKind.ENCODER_SELF else self.encoder_layers + layer
 
     def _key(self, heads: Sequence[Head]) -> int:
+        """Return a set of heads as a bit mask."""
         key = 0
         for head in heads:
             key |= self.bits[head]
         return key
 
     def _find_missing(self, keys: list[int], streams: dict[CacheKey, Tensor]) -> list[dict[int, int]]:
-        """Return for each layer the keys that must be run, each with the row of a set that begins with it.
+        """Return for each layer the keys whose stream must be computed, each with the index of a set that shares it.
 
-        Cached streams are copied into `streams`, since another thread may evict them.
+        Cached streams are put into `streams`, because another thread may evict them from the cache.
         """
         missing: list[dict[int, int]] = [{} for _ in range(self.layers)]
         missing[-1] = {key: row for row, key in enumerate(keys) if (self.layers - 1, key) not in streams}
@@ -299,13 +316,14 @@ class AblationPasses:
                     streams[layer, key] = stream
                     del missing[layer][key]
                     continue
-                if layer not in (0, self.encoder_layers):
+                if layer not in (0, self.encoder_layers):  # first layers read embeddings
                     missing[layer - 1][key & self.up_to[layer - 1]] = row
-                if layer >= self.encoder_layers:
+                if layer >= self.encoder_layers:  # decoder layers read the encoder's output
                     missing[last_encoder][key & self.up_to[last_encoder]] = row
         return missing
 
     def _run_layer(self, layer: int, missing: dict[int, int], sweep: Sweep, streams: dict[CacheKey, Tensor]) -> None:
+        """Compute the missing streams after a layer in one batch, and add them to `streams`."""
         in_decoder = layer >= self.encoder_layers
         number, stack = (layer - self.encoder_layers, self.stacks[1]) if in_decoder else (layer, self.stacks[0])
         if number == 0:
@@ -344,7 +362,7 @@ class AblationPasses:
         else:
             both = torch.stack([streams[~layer, key] for key in source_keys])
         keys, values = both.unbind(1)
-        memory = streams[last_encoder, source_keys[0]][None]  # not read, since keys and values are there
+        memory = streams[last_encoder, source_keys[0]][None]  # required, but not read: keys and values are given below
         return SourceMemory(memory, None, projected={number: (keys, values)})
 
     @cached_property
@@ -358,6 +376,7 @@ class AblationPasses:
         )
 
     def _store(self, streams: dict[CacheKey, Tensor]) -> None:
+        """Cache streams, except outputs of the decoder, and evict the oldest beyond MAX_CACHED_NUMBERS."""
         with self._lock:
             for key, stream in streams.items():
                 if key[0] != self.layers - 1 and key not in self._cache:
@@ -368,5 +387,5 @@ class AblationPasses:
 
 
 def make_sweep(case: Case, gates: dict[AttentionKind, Tensor], values: HeadOutputs) -> Sweep:
-    """Return the case's interventions with these gates, closed ones replaced by these values."""
-    return Sweep(case.interventions, gates, {kind: values[kind] for kind in gates if kind in values})
+    """Return the case's interventions with gates on heads, and the values that replace the outputs of closed ones."""
+    return Sweep(case.interventions, gates, replacements={kind: values[kind] for kind in gates if kind in values})
