@@ -11,7 +11,7 @@ import pytest
 
 from attention_atlas.model.training import options
 from attention_atlas.model.training.history import is_due
-from attention_atlas.viz.panels.train.learned import MOST
+from attention_atlas.viz.panels.train.learned import MAX_RECORDS
 from recipes import checkpoints, collect, judge
 from recipes.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order, read_recipe
 from recipes.train import MIXED
@@ -55,7 +55,7 @@ def test_recipes_make_as_many_records_as_the_slider_can_show(name):
         count = sum(is_due(update, last, is_continuation=is_continuation) for update in range(last + 1))
         return count + (records(start) if is_continuation else 0)
 
-    assert 30 < records(f"{name}/own") <= MOST
+    assert 30 < records(f"{name}/own") <= MAX_RECORDS
 
 
 def recipe(folder, name: str, *stages: dict) -> None:

@@ -19,7 +19,7 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.scene import Scene, Selection, most_telling
-from attention_atlas.viz.panels.train.learned import RECORD, records
+from attention_atlas.viz.panels.train.learned import RECORD, count_records
 from attention_atlas.viz.questions.panels import by_name, page_panel
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
@@ -126,7 +126,7 @@ def test_a_slider_reaches_the_end_of_the_largest_model_until_one_answers(
 def test_sliders_of_records_end_with_the_history_of_the_model(shipped_translators, tiny_translator) -> None:
     for translator in shipped_translators.all:
         assert RECORD.upper_bound(None, translator) == len(read(translator.folder).updates)
-    assert records(None, tiny_translator) == 0  # none was recorded
+    assert count_records(None, tiny_translator) == 0  # none was recorded
 
 
 @pytest.mark.parametrize("direction", ["en-de", "en-fr"])

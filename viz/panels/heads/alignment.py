@@ -15,7 +15,7 @@ from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, 
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE
-from attention_atlas.viz.panels.heads.survey import map_of_heads, named_head
+from attention_atlas.viz.panels.heads.survey import draw_head_map, label_head
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -85,7 +85,7 @@ def link_scores(
     numbers = {"layer": layer + 1, "head": head + 1}
     if source == CHOSEN:
         return say(
-            "Chosen by agreement: {heads}", heads=join([named_head(v.layer, v.head) for v in voters], "; ")
+            "Chosen by agreement: {heads}", heads=join([label_head(v.layer, v.head) for v in voters], "; ")
         ), mean_map(maps, voters)
     if source == SELECTED:
         return say("Weight, layer {layer}, head {head}", **numbers), row_maps.weights[layer, head]
@@ -144,7 +144,7 @@ def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str)
     ]
     pale = say("0, pale: no link is wrong")
     pictures = [
-        map_of_heads(values, join((say("AER of every head"), ROWS[row]), " · "), limit=1.0, signed=False, note=pale)
+        draw_head_map(values, join((say("AER of every head"), ROWS[row]), " · "), limit=1.0, signed=False, note=pale)
         for row, values in rates.items()
     ]
     return [
@@ -163,7 +163,7 @@ def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str)
 def named_voter(voter: Voter) -> Words:
     """Return the label of a head, and whether it is weighted by value length."""
     if not voter.by_length:
-        return named_head(voter.layer, voter.head)
+        return label_head(voter.layer, voter.head)
     return say("layer {layer}, head {head}, by length", layer=voter.layer + 1, head=voter.head + 1)
 
 

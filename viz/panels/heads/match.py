@@ -22,7 +22,7 @@ from attention_atlas.model.trace.survey.survey import (
 )
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.labels import KIND_TITLES
-from attention_atlas.viz.panels.heads.survey import named_head
+from attention_atlas.viz.panels.heads.survey import label_head
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -107,8 +107,8 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
     compares_rows = rows is not None
     heads = [
         [
-            named_head(*layer_and_head(here, pair.head)),
-            named_head(*layer_and_head(there, pair.other)),
+            label_head(*layer_and_head(here, pair.head)),
+            label_head(*layer_and_head(there, pair.other)),
             blocks.bar(pair.nearness, f"{pair.distance:.2f}"),
             say("yes") if pair.mutual else say("no"),
             *([blocks.number(float(rows[pair.head, pair.other]))] if compares_rows else []),

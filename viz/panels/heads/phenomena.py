@@ -7,7 +7,7 @@ import numpy as np
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.panels.heads.match import OF
-from attention_atlas.viz.panels.heads.survey import map_of_heads
+from attention_atlas.viz.panels.heads.survey import draw_head_map
 from attention_atlas.viz.panels.panel import Need, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -29,7 +29,7 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
     losses = {name: np.array(result["heads"][kind]) for name, result in results.items() if kind in result["heads"]}
     limit = max((float(np.abs(values).max()) for values in losses.values()), default=1.0)
     pictures = [
-        map_of_heads(values, PHENOMENA.get(name, name), limit=limit, signed=True) for name, values in losses.items()
+        draw_head_map(values, PHENOMENA.get(name, name), limit=limit, signed=True) for name, values in losses.items()
     ]
     rows = [
         [PHENOMENA.get(name, name), str(result["pairs"]), blocks.bar(result["sum"]), blocks.bar(result["mean"])]

@@ -12,7 +12,7 @@ from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.trace.survey.statistics import STATISTICS
 from attention_atlas.model.trace.survey.survey import KindSurvey
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.heads.survey import here, named_head
+from attention_atlas.viz.panels.heads.survey import label_head, measure_in_sentence
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -58,10 +58,10 @@ def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) ->
     order = np.argsort(-values, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(at, values.shape)) for at in order]
     if now is None:
-        return blocks.table([say("head"), title], [[named_head(*at), _share(values[at])] for at in places])
+        return blocks.table([say("head"), title], [[label_head(*at), _share(values[at])] for at in places])
     return blocks.table(
         [say("head"), title, say("here, now")],
-        [[named_head(*at), _share(values[at]), blocks.number(float(now[at]))] for at in places],
+        [[label_head(*at), _share(values[at]), blocks.number(float(now[at]))] for at in places],
     )
 
 
@@ -90,7 +90,7 @@ def _by_map(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     order = [int(i) for i in np.argsort(-like_here, kind="stable") if i != own][:SHOWN]
     rows = [
         [
-            named_head(i // heads, i % heads),
+            label_head(i // heads, i % heads),
             blocks.bar(float(like_here[i])),
             "–" if like_ever is None else blocks.number(float(like_ever[i])),
         ]
@@ -109,7 +109,7 @@ def _by_map(scene: Scene, survey: KindSurvey | None) -> list[dict]:
 def _describe(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     """Name what the selected head does most beyond chance in this sentence."""
     selection = scene.selection
-    now = here(scene, selection.kind, selection.layer, selection.head)
+    now = measure_in_sentence(scene, selection.kind, selection.layer, selection.head)
     tested = {name: float(f.values) - f.chance for name, f in now.items() if STATISTICS[name].threshold is not None}
     if not tested:
         return []

@@ -1,4 +1,8 @@
-"""The panel "All heads": a survey of every head over many sentences, and a card for one head."""
+"""The panel "All heads": a survey of every head over many sentences, and a card for one head.
+
+A survey (model.analysis.survey) measures statistics of each head over this project's sentences, and names a head after
+those that are large and not due to chance. The card shows one head's statistics, in the survey and in this sentence.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +28,14 @@ from attention_atlas.viz.wire.survey import survey as survey_block
 from attention_atlas.viz.words import Words, join, say
 
 CARD = "card"
-WHICH = {"most": say("most"), "typical": say("typical"), "least": say("least")}
-assert set(WHICH) == set(EXAMPLES)
-SHOWN = 3
+EXAMPLE_LABELS = {"most": say("most"), "typical": say("typical"), "least": say("least")}
+assert set(EXAMPLE_LABELS) == set(EXAMPLES)
+NUM_EXAMPLES = 3  # sentences of each sort in a card
+NUM_SIMILAR = 3  # heads in a card
 
 
 def overview(scene: Scene) -> list[dict]:
+    """Draw the survey; without one, offer to make it, or say that it cannot be made."""
     if surveys.can_survey(scene.trace.direction) and scene.survey is None:
         return [
             work_block(
@@ -42,7 +48,7 @@ def overview(scene: Scene) -> list[dict]:
             )
         ]
     if scene.survey is not None:
-        return _overview(scene, scene.survey)
+        return _draw_survey(scene, scene.survey)
     return [
         blocks.paragraph(
             "These heads have not been surveyed, and this project has no sentences of its own in their source language."
@@ -50,7 +56,8 @@ def overview(scene: Scene) -> list[dict]:
     ]
 
 
-def _overview(scene: Scene, survey: DirectionSurvey) -> list[dict]:
+def _draw_survey(scene: Scene, survey: DirectionSurvey) -> list[dict]:
+    """Draw the maps of all heads, the rule that names them, and a slot for the card."""
     rule = say(
         "A name is given where the lower end of the 95% interval is above the threshold, and the value differs "
         "from that of random rows with at most 5% false discoveries."
@@ -68,26 +75,33 @@ def _overview(scene: Scene, survey: DirectionSurvey) -> list[dict]:
 
 
 def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
-    """Return the card of the head that the page names. ValueError if it is not in the survey."""
+    """Draw the card of the head that the page names in data: "kind", "layer" and "head".
+
+    Raises ValueError if the head is not in the survey.
+    """
     kind, layer, head = read_head(scene.survey, data)
     kind_survey = scene.survey.kinds[kind]
     names = kind_survey.head_names()[layer][head]
-    does = describe_head(kind_survey, layer, head, names)
-    title = say("{kind}, layer {layer}, head {head}: {does}.", **labels.place(kind, layer, head), does=does)
-    counted = [[STATISTICS[name].title, STATISTICS[name].exact] for name in kind_survey.statistics]
+    description = describe_head(kind_survey, layer, head, names)
+    title = say("{kind}, layer {layer}, head {head}: {does}.", **labels.place(kind, layer, head), does=description)
+    definitions = [[STATISTICS[name].title, STATISTICS[name].exact] for name in kind_survey.statistics]
     return [
         blocks.text(title),
         open_head(kind.value, layer, head),
         blocks.row(
-            _statistics(scene, kind_survey, (kind, layer, head), names),
-            blocks.stack(_sentences(scene, kind_survey, (layer, head), names), _alike(kind_survey, layer, head)),
+            _statistics_table(scene, kind_survey, (kind, layer, head), names),
+            blocks.stack(
+                _example_sentences(scene, kind_survey, layer, head, names), _similar_heads(kind_survey, layer, head)
+            ),
         ),
-        blocks.folded(say("What is counted"), blocks.table(blocks.headings("statistic", "what is counted"), counted)),
+        blocks.folded(
+            say("What is counted"), blocks.table(blocks.headings("statistic", "what is counted"), definitions)
+        ),
     ]
 
 
 def read_head(survey: DirectionSurvey | None, data: Mapping[str, object]) -> tuple[AttentionKind, int, int]:
-    """Read kind, layer and head from the page. ValueError if the survey does not have the head."""
+    """Read kind, layer and head (from 0) that the page sends. Raises ValueError if they are not in the survey."""
     kind, layer, head = AttentionKind(data.get("kind")), data.get("layer"), data.get("head")
     if survey is None or kind not in survey.kinds:
         raise ValueError(f"there is no survey of {kind.value}")
@@ -97,28 +111,30 @@ def read_head(survey: DirectionSurvey | None, data: Mapping[str, object]) -> tup
     return kind, layer, head
 
 
-def here(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, cells.Measurement]:
-    """Return the statistics of a head in this sentence."""
+def measure_in_sentence(scene: Scene, kind: AttentionKind, layer: int, head: int) -> dict[str, cells.Measurement]:
+    """Return the statistics of a head in the scene's sentence, by name."""
     maps = scene.trace.maps(kind)
     return cells.measure(kind, maps.weights[layer, head], maps.query_tokens, maps.key_tokens)
 
 
-def _statistics(scene: Scene, survey: KindSurvey, at: tuple[AttentionKind, int, int], names: tuple[str, ...]) -> dict:
-    """Return a table of the head's statistics over the survey and in this sentence."""
-    kind, layer, head = at
-    now, rows = here(scene, kind, layer, head), []
+def _statistics_table(
+    scene: Scene, survey: KindSurvey, place: tuple[AttentionKind, int, int], names: tuple[str, ...]
+) -> dict:
+    """Return a table of a head's statistics over the survey and in this sentence; those of its names are marked."""
+    kind, layer, head = place
+    in_sentence, rows = measure_in_sentence(scene, kind, layer, head), []
     for name, estimate in survey.statistics.items():
         statistic = STATISTICS[name]
         value, low, high = (float(part[layer, head]) for part in (estimate.value, estimate.low, estimate.high))
-        tested = statistic.threshold is not None
+        can_name = statistic.threshold is not None  # other statistics give a head no name
         rows.append(
             [
                 statistic.title,
                 blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
                 with_minus_sign(f"{low:.3f} – {high:.3f}"),
-                f"{estimate.chance:.3f}" if tested else "–",
-                f"{statistic.threshold:.2f}" if tested else "–",
-                f"{float(now[name].values):.3f}" if name in now else "–",
+                f"{estimate.chance:.3f}" if can_name else "–",
+                f"{statistic.threshold:.2f}" if can_name else "–",
+                f"{float(in_sentence[name].values):.3f}" if name in in_sentence else "–",
             ]
         )
     return blocks.table(
@@ -128,18 +144,23 @@ def _statistics(scene: Scene, survey: KindSurvey, at: tuple[AttentionKind, int, 
     )
 
 
-def _sentences(scene: Scene, survey: KindSurvey, at: tuple[int, int], names: tuple[str, ...]) -> dict:
-    """Return example sentences for the head's first name, else for what it does most beyond chance."""
-    above = {name: survey.statistics[name].value[at] - survey.statistics[name].chance for name in survey.examples}
-    name = names[0] if names else max(above, key=above.get, default=None)
+def _example_sentences(scene: Scene, survey: KindSurvey, layer: int, head: int, names: tuple[str, ...]) -> dict:
+    """Return a table of sentences in which a statistic of the head is largest, typical and smallest.
+
+    The statistic is that of the head's first name; for a head without a name the one furthest above chance.
+    """
+    above_chance = {
+        name: survey.statistics[name].value[layer, head] - survey.statistics[name].chance for name in survey.examples
+    }
+    name = names[0] if names else max(above_chance, key=above_chance.get, default=None)
     if name is None or not surveys.can_survey(scene.trace.direction):
         return blocks.note("There are no example sentences in this language.")
     lines = sentences(parse_direction(scene.trace.direction)[0])
     rows = [
-        [words, lines[line]]
-        for which, words in WHICH.items()
-        for line in survey.examples[name][which][at][:SHOWN]
-        if 0 <= line < len(lines)
+        [label, lines[line]]
+        for sort, label in EXAMPLE_LABELS.items()
+        for line in survey.examples[name][sort][layer, head][:NUM_EXAMPLES]
+        if 0 <= line < len(lines)  # -1: no example
     ]
     caption = say(
         "This project's own sentences in which it is highest, typical and lowest: {title}", title=STATISTICS[name].title
@@ -147,26 +168,26 @@ def _sentences(scene: Scene, survey: KindSurvey, at: tuple[int, int], names: tup
     return blocks.table(["", say("sentence")], rows, caption=caption)
 
 
-def _alike(survey: KindSurvey, layer: int, head: int) -> dict:
-    """Return a table of the heads with the most similar rows."""
+def _similar_heads(survey: KindSurvey, layer: int, head: int) -> dict:
+    """Return a table of the heads of this kind with the most similar rows."""
     _, heads = survey.shape
-    row = survey.similarity[layer * heads + head].copy()
-    row[layer * heads + head] = -np.inf
-    best = np.argsort(-row)[:SHOWN]
+    similarity = survey.similarity[layer * heads + head].copy()
+    similarity[layer * heads + head] = -np.inf  # leaves out the head itself
+    best = [int(i) for i in np.argsort(-similarity)[:NUM_SIMILAR] if np.isfinite(similarity[i])]
     return blocks.table(
         blocks.headings("heads like it", "same rows"),
-        [[named_head(int(i) // heads, int(i) % heads), blocks.bar(float(row[i]))] for i in best if np.isfinite(row[i])],
+        [[label_head(i // heads, i % heads), blocks.bar(float(similarity[i]))] for i in best],
         caption=say("1 minus the mean Jensen–Shannon divergence of their rows, in bits"),
     )
 
 
-def named_head(layer: int, head: int) -> Words:
-    """Return the label of a head."""
+def label_head(layer: int, head: int) -> Words:
+    """Return the label of a head; layer and head count from 0, and from 1 in the label."""
     return say("layer {layer}, head {head}", layer=layer + 1, head=head + 1)
 
 
-def map_of_heads(values: np.ndarray, title: Words, *, limit: float, signed: bool, note: Words | str = "") -> dict:
-    """Return a small map of one number per head [layers, heads]."""
+def draw_head_map(values: np.ndarray, title: Words, *, limit: float, signed: bool, note: Words | str = "") -> dict:
+    """Return a small heatmap of one number per head, values [layers, heads]; limit: the value at full colour."""
     names = {letter: [f"{letter}{i + 1}" for i in range(size)] for letter, size in zip("LH", values.shape)}
     return blocks.heatmap(values, title, limit=limit, signed=signed, note=note, rows=names["L"], columns=names["H"])
 

@@ -1,4 +1,8 @@
-"""The panel "How this model learned": recorded sentences at about twenty updates of the training."""
+"""The panel "How this model learned": a few sentences, recorded at about twenty updates of the training.
+
+A record is what the training stored after one update: translations, losses and attention maps of the recorded
+sentences, which are called probes (model.training.history). Models without a record get a paragraph that says so.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,13 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import join, say
 
-MOST = 48  # largest record of the slider; a run records about twenty, a continued run adds its own
+MAX_RECORDS = 48  # the end of the slider; a training run has about twenty records, a continued run adds its own
 
 UNRECORDED = blocks.paragraph("How this model learned was not recorded.")
 
 
 def read_history(scene: Scene) -> Learned | None:
-    """Return the recorded training of the model, or None."""
+    """Return the recorded training of the scene's model; None if it has none. Raises ValueError for a damaged file."""
     return learned.read(scene.translator.folder) if has_history(scene.translator) else None
 
 
@@ -35,26 +39,27 @@ def has_history(translator: Translator) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _count(folder: Path, digest: str) -> int:
+def _count_records(folder: Path, digest: str) -> int:
+    """Return the number of records in a folder; the digest makes a changed model another key of the cache."""
     return len(learned.read(folder).updates)
 
 
-def records(trace: TranslationTrace, translator: Translator) -> int:
-    """Return the number of records of a sentence's model; 0 if there is no readable history."""
+def count_records(trace: TranslationTrace, translator: Translator) -> int:
+    """Return the number of records of a translator's model, as Slider.of; 0 if there is no readable history."""
     try:
-        return _count(translator.folder, translator.digest) if has_history(translator) else 0
+        return _count_records(translator.folder, translator.digest) if has_history(translator) else 0
     except ValueError:
         return 0
 
 
 SENTENCE = Slider(say("Recorded sentence"), 0, 6, 0, info=say("0: the first in this direction"))
-RECORD = Slider(say("Record"), 1, MOST, 1, of=records)
+RECORD = Slider(say("Record"), 1, MAX_RECORDS, 1, of=count_records)
 
 
 def update_text(history: Learned, record: int) -> dict:
     """Return the text that names the update of a record (from 0)."""
     first, last = (int(history.updates[i]) for i in (0, -1))
-    at = say(
+    position = say(
         "Update {n}, record {at} of {all}, from update {first} to {last}.",
         n=int(history.updates[record]),
         at=record + 1,
@@ -63,18 +68,24 @@ def update_text(history: Learned, record: int) -> dict:
         last=last,
     )
     earlier = [say("What was learned before update {n} is not in these records.", n=first)] if first else []
-    return blocks.text(join([at, *earlier], " "))
+    return blocks.text(join([position, *earlier], " "))
 
 
 def replay(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
-    """Replay the records of one sentence (from 1; 0 for the first in this direction) and one head."""
+    """Draw every record of one sentence and one head, as frames that the page plays.
+
+    sentence           number of the recorded sentence, from 1; 0: the first in the direction of the scene, or the
+                       first of all if none is in this direction
+    kind, layer, head  as for resolve()
+    """
     history = read_history(scene)
     if history is None:
         return [UNRECORDED]
-    attention, at_layer, at_head, _ = resolve(scene, kind, layer, head)
-    probe = min(sentence, len(history.probes)) - 1
-    if not sentence:  # the first in this direction, else the first of all
-        directions = [probe["direction"] for probe in history.probes]
+    attention, layer_index, head_index, _ = resolve(scene, kind, layer, head)
+    if sentence:
+        probe = min(sentence, len(history.probes)) - 1
+    else:
+        directions = [pair["direction"] for pair in history.probes]
         probe = directions.index(scene.trace.direction) if scene.trace.direction in directions else 0
     pair = history.probes[probe]
     return [
@@ -82,7 +93,7 @@ def replay(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> lis
             (say("It read"), pair["source"], say("sentence {n} of {all}", n=probe + 1, all=len(history.probes))),
             (say("Reference"), pair["reference"], say("a translation by a person")),
         ),
-        *_head(history, probe, attention, at_layer, at_head),
+        *_replay_head(history, probe, attention, layer_index, head_index),
         blocks.figure(
             plot_curves(
                 {say("this sentence"): history.loss[:, probe], say("mean of all"): history.loss.mean(1)},
@@ -97,49 +108,53 @@ def replay(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> lis
     ]
 
 
-def _head(history: Learned, probe: int, kind: AttentionKind, layer: int, head: int) -> list[dict]:
-    read, keys = history.sides(kind, probe)
-    written = () if kind.side is Side.ENCODER else history.sentences(probe)[1]
-    names = {"rows": labels.pair_names(read, written), "columns": [labels.display(token) for token in keys]}
+def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, head: int) -> list[dict]:
+    """Draw the maps of one head in every record, and how far they are from its last ones."""
+    queries, keys = history.sides(kind, probe)
+    next_tokens = () if kind.side is Side.ENCODER else history.sentences(probe)[1]
+    names = {"rows": labels.pair_names(queries, next_tokens), "columns": [labels.display(token) for token in keys]}
     title = say("{kind}, layer {layer}, head {head}", **labels.place(kind, layer, head))
     maps, distances = history.maps(kind, probe), history.distances(kind, layer, head)
-    settled = history.settled(kind, layer, head)
+    settled = history.settled(kind, layer, head)  # the record from which on the maps hardly change
     last = len(history.updates) - 1
 
-    def drawn(record: int) -> dict:
+    def draw_map(record: int) -> dict:
         update = say("update {n}", n=int(history.updates[record]))
         return blocks.heatmap(maps[record, layer, head], update, signed=False, limit=1.0, **names)
 
-    def record(at: int) -> list[dict]:
+    def draw_record(record: int) -> list[dict]:
         return [
-            update_text(history, at),
+            update_text(history, record),
             blocks.cards(
                 (
                     say("It wrote, greedily"),
-                    str(history.translations[at, probe]) or say("(nothing)"),
-                    say("loss on the reference: {loss} nats a token", loss=f"{history.loss[at, probe]:.2f}"),
+                    str(history.translations[record, probe]) or say("(nothing)"),
+                    say("loss on the reference: {loss} nats a token", loss=f"{history.loss[record, probe]:.2f}"),
                 )
             ),
-            blocks.maps(drawn(at), drawn(last)),
+            blocks.maps(draw_map(record), draw_map(last)),
             blocks.facts(
                 (
                     say("Distance at this update"),
-                    f"{distances[at]:.3f}",
+                    f"{distances[record]:.3f}",
                     say("bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"),
                 )
             ),
         ]
 
-    form = (
+    final_form = (
         blocks.compact(int(history.updates[settled])),
         say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
     )
     if settled == last:
-        form = ("–", say("one record before the last it was still more than {near} bits from its last maps", near=NEAR))
+        final_form = (
+            "–",
+            say("one record before the last it was still more than {near} bits from its last maps", near=NEAR),
+        )
     return [
         blocks.text(title),
-        blocks.frames([record(at) for at in range(last + 1)], say("Record")),
-        blocks.facts((say("It has its final form from update"), *form)),
+        blocks.frames([draw_record(record) for record in range(last + 1)], say("Record")),
+        blocks.facts((say("It has its final form from update"), *final_form)),
         blocks.figure(
             plot_curves(
                 {title: distances},
