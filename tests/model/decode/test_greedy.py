@@ -168,6 +168,12 @@ def test_the_cached_step_refuses_a_model_in_training_mode(tokenizer):
 
 
 @torch.inference_mode()
+def test_the_cached_step_refuses_a_cache_of_fewer_layers(tiny_model):
+    with pytest.raises(ValueError, match="shorter"):
+        DecoderStep(tiny_model)(PREFIXES[:1, 0], tiny_model.encode(pad(SOURCES[:1], 0)), KeyValueCache(2))
+
+
+@torch.inference_mode()
 def test_the_cached_step_is_used_only_for_interventions_that_it_supports(tiny_model):
     assert start(tiny_model).step is not None and start(tiny_model, record=True).step is None
     assert all(DecoderStep.supports(make(1)) for make in CACHED.values())
