@@ -75,8 +75,9 @@ class StepDecoder:
         self.extend(ids[:, None])
 
     def rewind(self, length: int) -> None:
-        """Go back to the first `length` tokens of each prefix (at least `<s>`)."""
-        assert 1 <= length <= self.prefix.shape[1]
+        """Go back to the first `length` tokens of each prefix, at least `<s>`. Raises ValueError if it has fewer."""
+        if not 1 <= length <= self.prefix.shape[1]:
+            raise ValueError(f"length must be from 1 to {self.prefix.shape[1]}, found {length}")
         last = self.prefix[:, length - 1 : length]
         self.prefix = self.prefix[:, : length - 1]
         self.cache.truncate(length - 1)

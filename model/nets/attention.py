@@ -146,9 +146,10 @@ class MultiHeadAttention(nn.Module):
         d_head: int | None = None,
         biases: bool = True,
     ) -> None:
-        """d_head: width of a head; None: d_model / num_heads."""
+        """d_head: width of a head; None: d_model / num_heads. Raises ValueError if that is not a whole number."""
         super().__init__()
-        assert d_head or d_model % num_heads == 0
+        if d_head is None and d_model % num_heads:
+            raise ValueError(f"d_model {d_model} is not a multiple of the {num_heads} heads: pass d_head")
         self.d_model: int = d_model
         self.num_heads: int = num_heads
         self.dropout: float = dropout

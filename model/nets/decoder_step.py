@@ -135,9 +135,8 @@ class DecoderStep:
         encoding = self.encode_position(position, lengths=source.lengths if self.needs_lengths else None)
         if self.needs_lengths and encoding is not None:
             encoding = encoding[:, 0]  # [batch, d_model]; other codes give [1, d_model]
-        if edit_at is not None:
-            x = _edit_matrix(edit_at, "embed", x)
-            encoding = None if encoding is None else _edit_matrix(edit_at, "pos", encoding)
+        x = _edit_matrix(edit_at, "embed", x)
+        encoding = None if encoding is None else _edit_matrix(edit_at, "pos", encoding)
         if self.norm_before_positions:
             x = self.embedding_norm(x)
         x = x if encoding is None else x + encoding
