@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.maps import AttentionMaps
+from attention_atlas.viz.export.standalone import to_html
+from attention_atlas.viz.panels.scene import Selection
 from bench.made.synthetic import random_trace
 from tests.page.explorer.page import choose, status
 
@@ -93,3 +96,11 @@ def test_a_needle_is_visible_at_every_zoom_and_its_value_is_exact(open_traces, n
     assert bright(page)
     page.locator(".atlas-explorer .segmented button", has_text="Decoder self").click()
     page.wait_for_selector(".atlas-explorer .detail:not(.large)")
+
+
+def test_an_exported_file_of_a_long_text_opens_with_its_large_map(needle, open_page, tmp_path):
+    path = tmp_path / "long.html"
+    path.write_text(to_html(needle, Selection(AttentionKind.ENCODER_SELF, head=1)), encoding="utf-8")
+    page = open_page(path.as_uri())
+    page.wait_for_selector(".atlas-explorer .large .plot")
+    assert page.locator(".heading-line").inner_text() == "Layer 1 · Head 2"

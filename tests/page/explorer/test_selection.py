@@ -27,6 +27,18 @@ def test_a_selected_head_stays_when_another_sentence_arrives(open_traces, hand_m
     wait_for_selection(page, kind="cross", layer=1, head=2)
 
 
+def test_the_view_of_a_refused_link_does_not_open_with_the_next_translation(open_traces, hand_made_trace) -> None:
+    page = open_traces(hand_made_trace)
+    page.route("**/ask/page_translate", lambda route: route.fulfill(json={"error": "refused"}))
+    with page.expect_response("**/ask/page_translate"):
+        page.evaluate("location.hash = 'text=unknown&kind=cross&layer=2&head=3'")
+    use_modules(page, "store/store.js")
+    page.wait_for_function("atlas.store.state.translation?.error === 'refused'")
+    show(page, random_trace(9, 7, layers=3, heads=4))
+    page.wait_for_function("atlas.store.state.drawCount === 2")
+    expect(page.locator(".heading-line")).to_have_text("Layer 1 · Head 1")
+
+
 def test_of_heads_selected_in_quick_succession_the_last_one_counts(open_traces, hand_made_trace) -> None:
     page = open_traces(hand_made_trace)
     for head in (1, 2, 3):

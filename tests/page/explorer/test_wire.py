@@ -21,7 +21,7 @@ ASKING = """(steps) => {
   const scene = { state, trace: shown, traces: [shown], overlays: [] };
   const maps = atlas.createMaps({ scene, ask });
   const acts = {
-    ahead: maps.askAhead, answered: () => maps.refuse({}), none: () => maps.lackingThumbnails.clear(),
+    ahead: maps.askAhead, answered: () => maps.receiveError({}), none: () => maps.lackingThumbnails.clear(),
     wait: () => maps.lackingThumbnails.add(other), came: (kind) => lacking.delete(kind),
     tiles: () => maps.tiles({}, []), layers: () => maps.mapOf(shown, { ...state, kind: "own" }),
     seconds: (count) => (now += 1000 * count),
@@ -65,9 +65,9 @@ def test_an_exact_value_that_arrives_late_is_stored_with_its_translation(chromiu
       maps.exact(map, 3, 4);
       scene.traces.push((scene.trace = { key: "two" }));
       maps.tiles({ head }, []); // waits for that answer
-      maps.takeExact("one", { head, row: 3, column: 4, value: 0.25 });
+      maps.receiveCell("one", { head, row: 3, column: 4, value: 0.25 });
       maps.tiles({ head }, []);
-      maps.takeExact("three", { head, row: 3, column: 4, value: 0.5 }); // a translation that the page has dropped
+      maps.receiveCell("three", { head, row: 3, column: 4, value: 0.5 }); // a translation that the page has dropped
       return [requests, [...exact]];
     }""")
     page.close()

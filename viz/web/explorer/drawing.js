@@ -37,8 +37,9 @@ export function createDrawing(explorer) {
       : scene.state;
   const overlayOf = () => states.overlayOf(scene.state, scene.overlays);
 
-  // Draw the scene. before: the state drawn last, to draw only what has changed since; null to draw
-  // everything.
+  // Draw the scene. before: the state drawn last, or null to draw everything. The map is always drawn
+  // and the sentences after the next frame; thumbnails and legend only if their kind, scale or
+  // colours differ from those of `before`. The same state draws the map for a new width.
   function draw(before = null) {
     views.measure();
     const { state, trace } = scene,
@@ -186,7 +187,7 @@ export function createDrawing(explorer) {
     point,
     showPinned,
     // Draw what arrives after a large map: its thumbnails and readings.
-    heads() {
+    drawHeads() {
       drawAtlas();
       thumbnails.select(scene.state);
       read(words.mapReading(scene.state, scene.trace, scene.map));

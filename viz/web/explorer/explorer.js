@@ -6,7 +6,7 @@ import { toText, t } from "../core/language.js";
 import { explorerMaps, tabOpeners, pageLink, tabLinks } from "../core/links.js";
 import { createPicture } from "../picture/copy.js";
 import { store } from "../store/store.js";
-import { keepTranslation, translateLink } from "../store/translation.js";
+import { returnToTranslation, translateLink } from "../store/translation.js";
 import { createCut, createExports, viewSvg } from "./actions.js";
 import { createControls } from "./controls.js";
 import { createDrawing } from "./drawing.js";
@@ -20,11 +20,26 @@ import { createViews } from "./views/views.js";
 
 const REMEMBERED = 6; // translations that a person can return to
 
+/**
+ * Create the explorer.
+ *
+ * Large maps: a map of more than 256 tokens a side is a pyramid (views/pyramid.js). It arrives as tiles at several
+ * resolutions, those that the view needs first; each layer's thumbnails arrive as a strip. A tile rounds a weight to one byte,
+ * so the exact weight of the cell under the pointer is requested by itself (receiveCell). When nothing is missing in the view,
+ * maps.askAhead() requests what the visitor may look at next.
+ * @param {any} root
+ * @param {object} api
+ * @param {() => any} api.value the first payload (viz/wire/payload.py), or {invitation} while nothing is translated
+ * @param {any[]} [api.later] more payloads, of an exported file with several translations
+ * @param {any} [api.options] viz/explorer/explorer.py; an exported file has none. formats: [{name, about}] of files that the
+ *   server writes; pairs: minimal pairs by language, for the comparison; diverging: the colours of signed values; overlays:
+ *   descriptors {id, title, about, kinds, scope, asks} of maps that can replace attention
+ */
 export default function explorer(root, api) {
   const { formats, pairs, diverging, overlays = [] } = api.options ?? {};
+  const isInApp = Boolean(formats); // the server writes the files, so an exported page offers no formats
   // The scene, which all parts read. traces: oldest first; trace: the translation that is shown;
-  // map: its map, or null; refused: why there is no map; overlays: descriptors {id, title, about,
-  // kinds, scope, asks} of maps that can replace attention.
+  // map: its map, or null; refused: why there is no map.
   const scene = {
     state: states.initialState(),
     traces: [],
@@ -33,10 +48,9 @@ export default function explorer(root, api) {
     refused: null,
     overlays,
   };
-  let pendingState = null; // the state to open when a link's translation arrives
 
   // --- its parts --------------------------------------------------------------------------------------------------
-  const isInApp = Boolean(formats);
+  // The parts call each other. A callback may name a part that is created further down: it runs later.
   const maps = createMaps({ scene, ask, isPointed });
   const controls = createControls(overlays, update, openTrace);
   const thumbnails = createThumbnails({
@@ -56,16 +70,16 @@ export default function explorer(root, api) {
   });
   const cut = createCut({ scene, able: isInApp, ask });
   const help = createHelp(scene, isInApp);
-  // Titles of pictures, and what keys do in a presentation.
-  const about = {
+  // What all pictures have: their title and caption, and what keys do in a presentation (picture/copy.js).
+  const pictureOptions = {
     title: () => drawing.title(),
     caption: () => drawing.caption(),
     move: step,
     page: (by) => update(states.pageHead(scene.state, shownKind(), by)),
     hint: t("← → heads · ↑ ↓ layers"),
   };
-  const sentence = createSentence({ pin }), // pins a word of the sentences; the map may name it by its tokens
-    lines = createPicture(sentence.root, { ...about, name: t("What each word read") });
+  const sentence = createSentence({ pin }), // pin() gets the sentences' map of words; scene.map may be of tokens
+    lines = createPicture(sentence.root, { ...pictureOptions, name: t("What each word read") });
   const drawing = createDrawing({
     scene,
     maps,
@@ -78,14 +92,21 @@ export default function explorer(root, api) {
     cut,
   });
   const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
-  const exports = createExports({ scene, formats, ask, views, ...about, tell: drawing.tell });
-  const heads = createPicture(el("div", {}, thumbnails.root, legend), {
-    ...about,
+  const exports = createExports({
+    scene,
+    formats,
+    ask,
+    views,
+    ...pictureOptions,
+    tell: drawing.tell,
+  });
+  const headsPicture = createPicture(el("div", {}, thumbnails.root, legend), {
+    ...pictureOptions,
     name: t("All heads"),
     title: () => thumbnails.root.firstChild?.ariaLabel ?? "",
   });
   const viewPicture = createPicture(views.root, {
-    ...about,
+    ...pictureOptions,
     name: t("Selected head"),
     svg: () => viewSvg(views),
     main: true,
@@ -103,7 +124,7 @@ export default function explorer(root, api) {
         lines,
       ]),
       section("atlas-pane", t("All heads"), [
-        heads,
+        headsPicture,
         tip,
         el("details", { class: "view-options" }, [
           el("summary", {}, t("View options")),
@@ -134,7 +155,9 @@ export default function explorer(root, api) {
   }
 
   // --- what a person does -----------------------------------------------------------------------------------------
-  const shownKind = () => scene.trace.kinds[scene.state.kind];
+  function shownKind() {
+    return scene.trace.kinds[scene.state.kind];
+  }
 
   // Set the state, and the selection that the other tabs follow.
   function setState(state) {
@@ -142,7 +165,7 @@ export default function explorer(root, api) {
     store.set({ selection: states.selectionOf(state) });
   }
 
-  // Open a state. before: the state drawn last, to draw only what changed; null to draw everything.
+  // Open a state. before: the state drawn last, see drawing.draw().
   function open(state, before = null) {
     setState(states.fitState(state, scene.trace, overlays));
     drawing.draw(before);
@@ -157,8 +180,9 @@ export default function explorer(root, api) {
     update(states.stepHead(scene.state, shownKind(), down, right));
   }
 
-  function toggleHeads(pairs) {
-    update(states.toggleHeads(scene.state, pairs));
+  // Choose heads, [layer, head] each, in addition to the selected one, or no longer.
+  function toggleHeads(layerHeads) {
+    update(states.toggleHeads(scene.state, layerHeads));
   }
 
   function pin(map, row, column) {
@@ -172,32 +196,34 @@ export default function explorer(root, api) {
     return at?.row === row && at.column === column;
   }
 
-  const traceByKey = (key) => scene.traces.find((trace) => trace.key === key);
+  function traceByKey(key) {
+    return scene.traces.find((trace) => trace.key === key);
+  }
 
   function openTrace(key) {
     scene.trace = traceByKey(key);
     open(scene.state);
   }
 
+  // Open what the page's link names, if it names a sentence.
   function followLink() {
     const link = states.parseFragment(pageLink().toString());
     if (!link) return;
     const { state: linkState, ...named } = link,
-      translation = { beam: 1, ...named },
+      translation = { beam: 1, ...named }, // a link names the beam only of a beam search: without it, decoding was greedy
       { trace } = scene;
-    const isShown = ([name, value]) => trace[name] === null || trace[name] === value;
-    if (trace && Object.entries(translation).every(isShown)) {
-      keepTranslation(trace.text);
-      open(linkState);
-      return compareWith(linkState.beside);
-    }
-    pendingState = linkState;
-    translateLink(translation);
+    // A trace's field is null where no link can express it (interventions with too many parts): it agrees with any link.
+    const isSameField = ([name, value]) => trace[name] === null || trace[name] === value;
+    if (!trace || !Object.entries(translation).every(isSameField))
+      return translateLink(translation, linkState);
+    returnToTranslation(trace.text);
+    open(linkState);
+    compareWithText(linkState.beside);
   }
 
   // --- what the server says ---------------------------------------------------------------------------------------
-  // Send a question about a translation. A translation of an exported file has no address, and no
-  // server.
+  // Ask the server about a translation: the one with this key, or the one that is shown. The translations of an exported
+  // file have no address, because there is no server to ask.
   async function ask(name, { key, ...fields }) {
     const trace = key === undefined ? scene.trace : traceByKey(key),
       { selection, asked } = store.state;
@@ -205,42 +231,53 @@ export default function explorer(root, api) {
     const question = { address: trace.address, fields: { ...fields, selection, asked } },
       { error, ...answer } = await askServer(`page_${name}`, question);
     if (!error) return receive(answer);
-    const { as, other: otherAddress } = fields,
-      otherKey = () => scene.traces.find((trace) => trace.address === otherAddress)?.key;
+    const { as: requestedOverlay, other: referenceAddress } = fields;
     if (name === "cut") cut.receive({ error });
-    else if (name === "alike") receiveAlike({ key, other: otherKey(), error });
-    else if (maps.refuse({ key, as, error })) drawing.draw();
+    else if (name === "alike") {
+      const reference = scene.traces.find(({ address }) => address === referenceAddress);
+      receiveAlike({ key, other: reference?.key, error });
+    } else if (maps.receiveError({ key, as: requestedOverlay, error })) drawing.draw();
     else drawing.tell(toText(error));
   }
 
-  async function receive(value) {
-    if (value.invitation) {
+  // Receive an answer of viz/questions/maps.py or a payload; linkState: see receiveTrace(). The fields of a value tell what it
+  // is:
+  //   format         a payload of a translation, which may have the fields `tiles` and `strips` too
+  //   invitation     words to show while nothing is translated
+  //   cut            {same, before, after, words, opens}: the sentence translated without the pinned edge
+  //   kept           the payload of a second sentence, to compare with
+  //   alike          {key, other, words, cosine, others}: how similar two sentences' common words are
+  //   file           {name, blob}: an exported file
+  //   cell           {head, row, column, value}: an exact weight of a large map, of the translation `key`
+  //   layers, tiles, overlay   parts of the translation `key` (maps.receiveParts)
+  async function receive(value, linkState) {
+    if (value.format) await receiveTrace(value, linkState);
+    else if (value.invitation) {
       showParts();
       showInvitation(root, value.invitation);
     } else if (value.cut) cut.receive(value.cut);
-    else if (value.kept) await receiveKept(value.kept);
+    else if (value.kept) await receiveReference(value.kept);
     else if (value.alike) receiveAlike(value.alike);
     else if (value.file) download(value.file.name, value.file.blob);
     else if (value.cell) receiveCell(value);
-    else if (value.layers || value.overlay || value.tiles) await receivePart(value);
-    else if (value.format) await receiveTrace(value);
+    else if (value.layers || value.overlay || value.tiles) await receiveParts(value);
   }
 
   function receiveCell({ key, cell }) {
-    maps.takeExact(key, cell);
-    if (scene.map?.pyramid) views.large.more();
+    maps.receiveCell(key, cell);
+    if (scene.map?.pyramid) views.large.redraw();
     maps.askAhead();
     if (key === scene.trace.key && isPointed(cell.row, cell.column))
       drawing.point(cell.row, cell.column);
   }
 
-  async function receivePart(part) {
-    const owner = await maps.take(part),
+  async function receiveParts(part) {
+    const owner = await maps.receiveParts(part),
       { trace, map, state } = scene;
-    const isShown = ({ kind }) => kind === state.kind;
-    if (!map || owner !== trace || part.thumbnails?.some(isShown)) drawing.draw();
-    else if (part.strips?.some(isShown)) drawing.heads();
-    if (scene.map?.pyramid) views.large.more(); // its tiles are requested first
+    const isShownKind = ({ kind }) => kind === state.kind;
+    if (!map || owner !== trace || part.thumbnails?.some(isShownKind)) drawing.draw();
+    else if (part.strips?.some(isShownKind)) drawing.drawHeads();
+    if (scene.map?.pyramid) views.large.redraw(); // its tiles are requested first
     maps.askAhead();
   }
 
@@ -250,21 +287,24 @@ export default function explorer(root, api) {
     controls.history(scene.traces, scene.trace);
   }
 
-  // Add a translation to compare with the one that is shown.
-  async function receiveKept(payload) {
-    const trace = traceByKey(payload.key) ?? (await Trace.from(payload));
-    remember(...new Set([trace, scene.trace]));
+  // Receive the second sentence of a comparison.
+  async function receiveReference(payload) {
+    const reference = traceByKey(payload.key) ?? (await Trace.from(payload));
+    remember(...new Set([reference, scene.trace]));
+    compareWith(reference);
+  }
+
+  function compareWith(reference) {
+    views.compare.setReference(reference);
     update({ view: "compare", compare: "pair" });
-    views.compare.keep(trace);
   }
 
   // Compare with a link's sentence, which is here already or is translated by the same model.
-  function compareWith(text) {
+  function compareWithText(text) {
     if (!text || !pairs) return;
-    const trace = views.compare.plain(text);
-    if (!trace) return ask("beside", { key: scene.trace.key, text });
-    views.compare.keep(trace);
-    update({});
+    const reference = views.compare.findPlain(text);
+    if (reference) compareWith(reference);
+    else ask("beside", { key: scene.trace.key, text });
   }
 
   function receiveAlike(answer) {
@@ -272,29 +312,28 @@ export default function explorer(root, api) {
     if (scene.trace.key === answer.key && scene.state.view === "compare") drawing.draw(scene.state);
   }
 
-  async function receiveTrace(payload) {
+  // Receive a translation and show it. linkState: the state to open, if a link asked for the translation.
+  async function receiveTrace(payload, linkState) {
     scene.trace = traceByKey(payload.key) ?? (await Trace.from(payload));
     showParts();
     showInvitation(root, null);
     remember(scene.trace);
     const { selection, link } = payload;
     if (link) scene.state = states.parseFragment(link).state; // an exported file opens with the state it was made in
-    const linkState = pendingState;
-    pendingState = null;
     open(linkState ?? { ...scene.state, ...selection });
-    compareWith(linkState?.beside);
-    store.set({ drawCount: store.state.drawCount + 1 });
+    compareWithText(linkState?.beside);
+    store.set({ drawCount: store.state.drawCount + 1 }); // read by the address, the tours, and the panel that checks maps
   }
 
-  // Receive translations in order, however long each takes to unpack.
+  // Receive a translation after those before it, however long each takes to unpack: the last one stays on the page. Answers
+  // of ask() need no order, because each names the translation that it belongs to.
   let lastReceipt = Promise.resolve();
-  function receiveNext(value) {
-    const next = () => receive(value);
-    lastReceipt = lastReceipt.then(next, next);
+  function receiveNext(value, linkState) {
+    lastReceipt = lastReceipt.then(() => receive(value, linkState)).catch(reportError);
   }
 
   // --- what other parts of the page say ---------------------------------------------------------------------------
-  // A question of the tab "Why" changes overlays that are about it.
+  // Overlays with `asks` depend on the question of the tab "Why": draw them again when it changes.
   store.follow(["asked"], () => {
     if (scene.trace && states.overlayOf(scene.state, overlays)?.asks) drawing.draw();
   });
@@ -303,11 +342,12 @@ export default function explorer(root, api) {
     if (selection && JSON.stringify(selection) !== ownSelection) update(selection);
   });
   store.follow(["translation"], ({ translation }) => {
-    if (translation.map) receiveNext(translation.map);
+    const { map: payload, linkState } = translation;
+    if (payload) receiveNext(payload, linkState);
   });
   tabOpeners.explorer = (head) => update({ ...head, heads: [], overlay: "" });
   tabLinks.explorer = () => scene.trace && states.toFragment(scene.state, scene.trace);
-  // Lets a panel ask the server to check the weights that this page draws.
+  // One panel sends the drawn weights to the server, which compares them with the trace.
   explorerMaps.key = () => scene.trace?.key ?? null;
   explorerMaps.weights = () =>
     scene.trace && { key: scene.trace.key, layers: scene.trace.encoded() };

@@ -137,14 +137,15 @@ export function createMaps({ scene, ask, isPointed }) {
     exact,
     askAhead,
     lackingThumbnails, // each drawing clears and fills it
-    takeExact(key, { head, row, column, value }) {
+    // Receive the exact weight of a cell of a large map.
+    receiveCell(key, { head, row, column, value }) {
       const pyramid = traceOf(key)?.pyramid(...head);
       pyramid?.exact.set(`${row}.${column}`, value);
       requestedAt = null;
     },
-    // Add the parts of an answer; return the translation once they are all there, so that it is
-    // redrawn once.
-    async take({ key, layers = [], thumbnails = [], strips = [], tiles, overlay, as }) {
+    // Add the parts of an answer to their translation. Returns it once they are all there, so that
+    // it is redrawn once.
+    async receiveParts({ key, layers = [], thumbnails = [], strips = [], tiles, overlay, as }) {
       const trace = traceOf(key);
       if (trace) {
         for (const block of layers) await trace.add(block);
@@ -158,8 +159,9 @@ export function createMaps({ scene, ask, isPointed }) {
       requestedAt = null;
       return trace;
     },
-    // Take a refusal; return whether it concerns a map of the translation that is shown.
-    refuse({ key, as, error }) {
+    // Receive an error. as: the key of the overlay that was requested, if any. Returns whether the
+    // error is about a map of the translation that is shown.
+    receiveError({ key, as, error }) {
       const trace = as && traceOf(key);
       trace?.overlays.set(as, { refused: error });
       requestedAt = null;

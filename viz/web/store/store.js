@@ -6,7 +6,8 @@ const LARGE_FIELDS = ["translation"];
 /**
  * @typedef {object} State
  * @property {any} address of the translation (model/trace/address.py); null: none, or one that no server can repeat
- * @property {any} translation the last answer of page_translate (viz/questions/header.py), or {error}
+ * @property {any} translation the last answer of page_translate (viz/questions/header.py), or {error}; linkState: the
+ *   explorer's state to open, if a link asked for it
  * @property {any} translating fields of the translation under way, and the text that the field shows (typed); or null
  * @property {any} direction {entry, pair, menus, offer}: the menu's entry; a multilingual model's languages ("de-en", or null)
  *   and their menus; the examples

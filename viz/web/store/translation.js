@@ -33,16 +33,19 @@ function takeSavedPage() {
 /**
  * Translate what a link says. After a reload the text field gets back its content, and a translation without an answer is
  * requested again.
- * @param {Record<string, any>} fields
+ * @param {Record<string, any>} fields @param {any} [linkState] the explorer's state to open with the translation
  */
-export function translateLink(fields) {
+export function translateLink(fields, linkState) {
   const { typed = fields.text, asked } = takeSavedPage();
   const question = { fields: asked ? { ...asked, fills: true } : withToy(fields) };
-  return requestTranslation(question, {}, typed);
+  return requestTranslation(question, { linkState }, typed);
 }
 
-/** Keep the translation that is shown, because a link leads to it; the field gets its text. @param {string} text */
-export function keepTranslation(text) {
+/**
+ * Return to the translation that is shown, because a link leads to it: cancel those under way, and put its text into the field.
+ * @param {string} text
+ */
+export function returnToTranslation(text) {
   const { typed = text } = takeSavedPage();
   shownNumber = nextRequestNumber();
   for (const controller of underWay.values()) controller.abort();
@@ -70,7 +73,7 @@ let lastRefusal = null;
 
 /**
  * Request a translation and store it, unless a later one is shown by then.
- * @param {any} question @param {{asks?: any, fill?: any}} more @param {string} [typed] text for the field
+ * @param {any} question @param {{asks?: any, fill?: any, linkState?: any}} more @param {string} [typed] text for the field
  */
 async function requestTranslation(question, { asks, ...more }, typed) {
   const number = nextRequestNumber(),

@@ -227,10 +227,11 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
     pair: () => drawnPair,
     // The other sentence, if a link can restore it.
     referenceText: () => (drawnPair.length && isPlain(reference) ? reference.text : ""),
-    // Return a translation of this text that isPlain(), if it is here.
-    plain: (text) => others().find((trace) => trace.text === text && isPlain(trace)),
-    // Compare with a translation; after the first sentence of a minimal pair, translate the second.
-    keep({ key, direction, checkpoint }) {
+    // Return a translation of this text that isPlain(), if the page has it.
+    findPlain: (text) => others().find((trace) => trace.text === text && isPlain(trace)),
+    // Compare with a translation from the next drawing on. If it is the first sentence of the chosen
+    // minimal pair, the second one is translated.
+    setReference({ key, direction, checkpoint }) {
       pickedKey = key;
       if (chosenPair) translateLink({ text: chosenPair.second, direction, checkpoint, beam: 1 });
       chosenPair = null;

@@ -214,7 +214,7 @@ export function createLarge(hooks) {
       loadPlotly().then(schedule);
     },
     pin: stage.pin,
-    more: () => root.isConnected && render(), // after tiles arrived
+    redraw: () => root.isConnected && render(), // after tiles arrived
     cursor: () => stage.cursor,
     figure() {
       const { map, size, seen } = stage.current;
