@@ -56,7 +56,7 @@ const moveOf = (tour, by) =>
 
 let presentation = null;
 /** Return the page's only presentation, {start}, once its style sheet has loaded. */
-export const ready = async () => {
+export const loadPresentation = async () => {
   await loadStyleOf(import.meta.url);
   return (presentation ??= createPresentation());
 };

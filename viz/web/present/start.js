@@ -8,8 +8,8 @@ export function loadOnce(load) {
   let loading = null;
   return () => (loading ||= load().catch(() => (loading = null)));
 }
-const presentation = loadOnce(async () => (await import("./present.js")).ready());
-const views = loadOnce(async () => (await import("./views.js")).ready(present));
+const presentation = loadOnce(async () => (await import("./present.js")).loadPresentation());
+const views = loadOnce(async () => (await import("./views.js")).loadViews(present));
 
 /** Start a presentation. @param {any} [slides] views to play (views.js) */
 export async function present(slides) {

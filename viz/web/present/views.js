@@ -40,7 +40,7 @@ function readSavedViews() {
 }
 
 /** Return the list of views, {open}, once its style sheet has loaded. @param {(slides: any) => void} present plays slides */
-export const ready = async (present) => {
+export const loadViews = async (present) => {
   await loadStyleOf(import.meta.url);
   return createViews(present);
 };

@@ -16,15 +16,16 @@ const MANY = 12; // characters of a choice, beyond which each choice has its own
  * Create a worksheet.
  * @param {{title: string, questions: any[]}} content questions {title, text, read, wrote, ask}, ask as viz/tours/asks.py makes
  *   it; without ask it is a note; with ask.missing or error it says why it cannot be asked; null while it is loading
- * @param {{key: boolean, link: (view: any) => string}} options whether to add the key, and the address of a view
+ * @param {{withKey: boolean, viewUrl: (fields: any) => string}} options whether to add the teacher's key; the address of a view
+ *   of the page by its fields
  */
-export function createPaper({ title, questions }, { key, link }) {
+export function createPaper({ title, questions }, { withKey, viewUrl }) {
   const numbered = questions.filter((item) => item === null || item.ask || item.error);
   const number = (item) => numbered.indexOf(item) + 1;
   const answers = () =>
     el("section", { class: "key" }, [
       el("h2", {}, t("Teacher’s key: {title}", { title })),
-      numbered.map((item) => item?.ask?.choices && answer(item, number(item), link)),
+      numbered.map((item) => item?.ask?.choices && answer(item, number(item), viewUrl)),
       el("p", { class: "how" }, [
         t(
           "Every answer was computed from the model’s own pass over the sentence, by the program that made this sheet.",
@@ -37,7 +38,7 @@ export function createPaper({ title, questions }, { key, link }) {
       el("p", { class: "who" }, blank(t("Name")), blank(t("Date"))),
     ]),
     el("div", { class: "questions" }, [questions.map((item) => question(item, number(item)))]),
-    key ? answers() : null,
+    withKey ? answers() : null,
   ]);
 }
 
@@ -89,14 +90,14 @@ function figureOf({ picture: content }, filled) {
   ]);
 }
 
-const answer = ({ ask }, number, link) =>
+const answer = ({ ask }, number, viewUrl) =>
   el("div", { class: "answer" }, [
     el("p", {}, [
       el("b", {}, `${number}. ${ask.right.map((i) => toText(ask.choices[i])).join(t(" or "))}`),
       " · ",
       ask.answer,
       " ",
-      el("a", { href: link(ask.view) }, t("See it on the page")),
+      el("a", { href: viewUrl(ask.view) }, t("See it on the page")),
     ]),
     figureOf(ask, true),
   ]);

@@ -1,5 +1,5 @@
-// Worksheets: a tour's questions, or a teacher's own, as a page that prints on A4 with blanks,
-// pictures and a key. A worksheet covers the page while it is open, and only the sheet is printed.
+// Worksheets: a tour's questions, or a teacher's own, as a page that prints on A4 with blanks, pictures and the teacher's key.
+// A worksheet covers the page while it is open, and only the sheet is printed.
 import { ask } from "../core/ask.js";
 import { button, download, el, fileField, menu, loadStyleOf } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
@@ -12,25 +12,41 @@ import { fromFile, fromLink, toFile, toLink } from "./storage.js";
 import { pageHtml, createPaper } from "./paper.js";
 
 const OWN = ""; // menu entry for the teacher's own sentences
-const STYLE = new URL("./paper.css", import.meta.url).href;
+const PAPER = new URL("./paper.js", import.meta.url).href,
+  PAPER_STYLE = PAPER.replace(/js$/, "css");
 
-/** Return the worksheets, {open}, once their style sheets have loaded. */
-export const ready = async () => {
+/**
+ * @typedef {object} Offer what a worksheet can contain (viz/tours/guide.py)
+ * @property {{name: string, title: any, stops: number[]}[]} tours with the numbers of their stops
+ * @property {{direction: string, checkpoint: string, title: any}[]} directions of the served models. A checkpoint names a model
+ *   where several translate in one direction
+ * @property {{name: string, title: any}[]} asks the kinds of questions
+ *
+ * @typedef {object} Place which worksheet to open
+ * @property {string} [sheet] a tour's name, or a worksheet as a link holds it (storage.js)
+ * @property {string} [direction] the direction that a tour is to be about; "" lets the server choose
+ */
+
+/** Load what worksheets need. @returns {Promise<{open: (place: Place) => void}>} */
+export async function createWorksheets() {
   const askServer = (name, fields) => ask(`page_${name}`, { address: store.state.address, fields });
   const [offer] = await Promise.all([
     askServer("offer", {}),
     loadStyleOf(import.meta.url),
-    loadStyleOf(STYLE.replace(/css$/, "js")),
+    loadStyleOf(PAPER),
   ]);
-  return createSheets(askServer, offer);
-};
+  return createDialog(askServer, offer);
+}
 
-function createSheets(answered, offer) {
-  const known = new Map(); // request as JSON -> answer
-  const asks = offer.asks.map((question) => question.name);
-  let drawing = 0,
+/** @param {(name: string, fields: any) => Promise<any>} askServer @param {Offer} offer */
+function createDialog(askServer, offer) {
+  const answers = new Map(), // request as JSON -> its answer. Errors are not stored: the request is sent again
+    pendingAnswers = new Map(); // request as JSON -> promise of its answer
+  const questionKinds = offer.asks.map(({ name }) => name);
+  let drawNumber = 0, // of the last drawing: an earlier one stops when its next answer arrives
+    shownAnswers = null, // those in the preview, or null without a sheet
     opener = null,
-    direction = "",
+    tourDirection = "", // as the place that was opened says
     isStarted = false; // whether the editor has content
 
   const source = menu(
@@ -38,19 +54,23 @@ function createSheets(answered, offer) {
     null,
     { "aria-label": t("What the worksheet is made of"), onchange: () => choose(source.value) },
   );
-  const key = el("input", { type: "checkbox", id: "atlas-sheet-key", onchange: () => draw() });
+  const keyBox = el("input", {
+    type: "checkbox",
+    id: "atlas-sheet-key",
+    onchange: () => shownAnswers && show(shownAnswers),
+  });
   const status = el("p", { class: "status", role: "status" });
   const file = fileField(async (jsonFile) => {
-    editor.put(await fromFile(jsonFile, asks));
+    editor.put(await fromFile(jsonFile, questionKinds));
     draw();
-  }, refuse);
+  }, showProblem);
   const editor = createEditor(offer, () => draw());
   const ownButtons = [
     button(t("Copy link"), copyWorksheetLink),
     button(t("Save as a file"), () => download("worksheet.json", toFile(editor.read()))),
     button(t("Open a file"), () => file.click()),
   ];
-  const table = el("div", { class: "table", tabindex: "0", "aria-label": t("Worksheet") });
+  const preview = el("div", { class: "preview", tabindex: "0", "aria-label": t("Worksheet") });
   const root = el(
     "section",
     {
@@ -59,12 +79,12 @@ function createSheets(answered, offer) {
       role: "dialog",
       "aria-modal": "true",
       hidden: true,
-      onkeydown: keys,
+      onkeydown: closeOnEscape,
     },
     el("div", { class: "bar" }, [
       el("h2", { id: "atlas-sheet-title", tabindex: "-1" }, t("Worksheet")),
       source,
-      el("label", { for: key.id }, key, " ", t("With the teacher’s key")),
+      el("label", { for: keyBox.id }, keyBox, " ", t("With the teacher’s key")),
       ...ownButtons,
       file,
       button(t("Save as a page"), save),
@@ -72,48 +92,82 @@ function createSheets(answered, offer) {
       button("✕", leave, { "aria-label": t("Close the worksheet") }),
     ]),
     status,
-    el("div", { class: "both" }, editor.node, table),
+    el("div", { class: "both" }, editor.node, preview),
   );
   document.body.append(root);
 
-  const reach = createReach(); // makes the page behind inert
-  const link = (fields) => `${location.origin}${location.pathname}#${new URLSearchParams(fields)}`;
+  const limitReach = createReach(); // makes all but some elements inert; without elements, nothing
+  const viewUrl = (fields) =>
+    `${location.origin}${location.pathname}#${new URLSearchParams(fields)}`;
   const findTour = (name) => offer.tours.find((tour) => tour.name === name);
   const title = () =>
     toText(findTour(source.value)?.title) ?? (editor.read().title || t("Worksheet"));
+  const setBusy = (isBusy) => root.setAttribute("aria-busy", String(isBusy));
 
-  // The requests of the sheet, in order.
-  function requests() {
+  // Return the requests for the sheet's questions, in order: [name, fields] of page_stop, which answers with the question at a
+  // tour's stop, or of page_task, with a question about the teacher's own sentence (viz/questions/tours.py).
+  function listRequests() {
     const tour = findTour(source.value);
-    if (tour) return tour.stops.map((stop) => ["stop", { tour: tour.name, stop, direction }]);
-    const { items, direction: ownDirection, checkpoint } = editor.read();
+    if (tour)
+      return tour.stops.map((stop) => [
+        "stop",
+        { tour: tour.name, stop, direction: tourDirection },
+      ]);
+    const { items, direction, checkpoint } = editor.read();
     return items
       .filter((item) => item.text)
-      .map((item) => ["task", { ...item, direction: ownDirection, checkpoint }]);
+      .map((item) => ["task", { ...item, direction, checkpoint }]);
   }
 
-  // Show the questions as they arrive. A later call takes over.
-  async function draw() {
-    const number = ++drawing,
-      all = requests(),
-      keys = all.map((request) => JSON.stringify(request));
-    const answers = () => keys.map((key) => known.get(key) ?? null);
-    for (const [i, key] of keys.entries()) {
-      if (known.has(key)) continue;
-      status.textContent = t("{n} of {all}", { n: i + 1, all: all.length });
-      show(answers());
-      known.set(key, await answered(...all[i]));
-      if (number !== drawing) return;
+  // Return the answer to a request, or {error}. A request that is under way is not sent twice.
+  async function fetchAnswer(request) {
+    const requestKey = JSON.stringify(request),
+      [name, fields] = request;
+    if (!pendingAnswers.has(requestKey)) {
+      const pending = askServer(name, fields)
+        .catch((error) => ({ error: error.message }))
+        .finally(() => pendingAnswers.delete(requestKey));
+      pendingAnswers.set(requestKey, pending);
     }
-    status.textContent = all.length
-      ? ""
-      : t("Type a sentence, and choose what is asked about it: the sheet appears beside it.");
-    show(answers());
-    root.setAttribute("aria-busy", "false");
+    const answer = await pendingAnswers.get(requestKey);
+    if (!answer.error) answers.set(requestKey, answer);
+    return answer;
   }
+
+  // Show the questions as their answers arrive. A later call of draw() ends this one.
+  async function draw() {
+    const number = ++drawNumber,
+      requests = listRequests(),
+      questions = requests.map((request) => answers.get(JSON.stringify(request)) ?? null);
+    setBusy(true);
+    for (const [i, request] of requests.entries()) {
+      if (questions[i]) continue;
+      status.textContent = t("{n} of {all}", { n: i + 1, all: requests.length });
+      show(questions);
+      questions[i] = await fetchAnswer(request);
+      if (number !== drawNumber) return;
+    }
+    const isEmpty = !requests.length && !findTour(source.value);
+    status.textContent = isEmpty
+      ? t("Type a sentence, and choose what is asked about it: the sheet appears beside it.")
+      : "";
+    show(questions);
+    setBusy(false);
+  }
+
+  // Put the sheet into the preview. questions: answers, or null for those that have not arrived.
   function show(questions) {
-    root.setAttribute("aria-busy", "true");
-    table.replaceChildren(createPaper({ title: title(), questions }, { key: key.checked, link }));
+    shownAnswers = questions;
+    const options = { withKey: keyBox.checked, viewUrl };
+    preview.replaceChildren(createPaper({ title: title(), questions }, options));
+  }
+
+  function showProblem(message) {
+    drawNumber += 1;
+    shownAnswers = null;
+    status.textContent = message;
+    setBusy(false);
+    preview.replaceChildren();
   }
 
   function choose(name) {
@@ -123,45 +177,38 @@ function createSheets(answered, offer) {
     draw();
   }
 
-  // A worksheet about the sentence of the page.
+  // Return the worksheet that the editor starts with: two kinds of questions, as examples, about the sentence of the page.
   function startingSheet() {
-    const link = pageLink(),
+    const fields = pageLink(),
       text = textField()?.value ?? "";
     return {
       title: "",
-      direction: link.get("direction") ?? offer.directions[0]?.direction,
-      checkpoint: link.get("checkpoint") ?? "",
-      items: asks.slice(0, 2).map((ask) => ({ text, ask, word: "" })),
+      direction: fields.get("direction") ?? offer.directions[0]?.direction,
+      checkpoint: fields.get("checkpoint") ?? "",
+      items: questionKinds.slice(0, 2).map((kind) => ({ text, ask: kind, word: "" })),
     };
   }
 
-  // Open a worksheet. place: {sheet, direction}; sheet: a tour's name, or a link's own worksheet;
-  // without one, an own worksheet about the sentence of the page.
+  /** Open a worksheet. Without place.sheet it is the editor's, which starts with the sentence of the page. @param {Place} place */
   function open(place) {
     if (root.hidden) opener = document.activeElement;
     root.hidden = false;
     document.body.classList.add("atlas-sheeting");
-    reach([root]);
-    direction = place.direction ?? "";
+    limitReach([root]);
+    tourDirection = place.direction ?? "";
     if (!isStarted) editor.put(startingSheet());
     isStarted = true;
-    let refused = "";
+    let problem = "";
     const isTour = Boolean(findTour(place.sheet));
     if (place.sheet && !isTour)
       try {
-        editor.put(fromLink(place.sheet, asks));
+        editor.put(fromLink(place.sheet, questionKinds));
       } catch (error) {
-        refused = error.message;
+        problem = error.message;
       }
     choose(isTour ? place.sheet : OWN);
-    if (refused) refuse(refused);
+    if (problem) showProblem(problem);
     root.querySelector("h2").focus({ preventScroll: true });
-  }
-  function refuse(words) {
-    drawing += 1;
-    status.textContent = words;
-    root.setAttribute("aria-busy", "false");
-    table.replaceChildren();
   }
 
   function copyWorksheetLink() {
@@ -179,15 +226,22 @@ function createSheets(answered, offer) {
   }
 
   async function save() {
-    const style = await (await fetch(STYLE)).text();
-    const text = pageHtml(table.firstElementChild, title(), style);
-    download("worksheet.html", new Blob([text], { type: "text/html" }));
+    const article = preview.firstElementChild;
+    if (!article) return; // a problem is shown in place of a sheet
+    try {
+      const response = await fetch(PAPER_STYLE);
+      if (!response.ok) throw new Error(response.statusText);
+      const text = pageHtml(article, title(), await response.text());
+      download("worksheet.html", new Blob([text], { type: "text/html" }));
+    } catch {
+      status.textContent = t("The server does not answer. Please try again in a moment.");
+    }
   }
 
   function leave() {
     root.hidden = true;
-    reach([]);
-    drawing += 1;
+    limitReach([]);
+    drawNumber += 1;
     document.body.classList.remove("atlas-sheeting");
     const fields = pageLink();
     if (fields.get("sheet") !== null) {
@@ -197,7 +251,7 @@ function createSheets(answered, offer) {
     if (opener?.isConnected) opener.focus({ preventScroll: true });
   }
 
-  function keys(event) {
+  function closeOnEscape(event) {
     if (event.key !== "Escape" || event.target.closest("select")) return;
     event.stopPropagation();
     leave();

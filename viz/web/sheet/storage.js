@@ -3,15 +3,17 @@
 import { t } from "../core/language.js";
 import { base64ToBytes } from "../explorer/trace.js";
 
-const MOST = 30, // questions of a link
-  LONGEST = 65536; // characters of a link
+// The message in sheet.js names both limits of a link.
+const MAX_LINK_QUESTIONS = 30,
+  MAX_LINK_LENGTH = 65536; // characters of the whole address
 const KIND = "attention-atlas-worksheet",
-  BYTES = 1000000, // bytes of a file
-  MANY = 300; // questions of a file
+  MAX_FILE_BYTES = 1000000,
+  MAX_FILE_QUESTIONS = 300;
 const LENGTHS = { title: 120, text: 1000, direction: 40, checkpoint: 120, ask: 40, word: 80 };
 
-export const refuse = (words) => {
-  throw new Error(words);
+/** Throw an error whose message the page shows. @param {string} message @returns {never} */
+export const refuse = (message) => {
+  throw new Error(message);
 };
 
 function readText(sheet, name, needed) {
@@ -30,7 +32,7 @@ function readText(sheet, name, needed) {
 
 // Validate a worksheet and return its known fields: {title, direction, checkpoint, items: [{text,
 // ask, word}]}.
-function readSheet(stored, asks, limit = MANY) {
+function readSheet(stored, asks, limit = MAX_FILE_QUESTIONS) {
   if (stored?.kind !== KIND || stored.version !== 1)
     refuse(t("This is not a worksheet from this page."));
   if (!Array.isArray(stored.items)) refuse(t("This worksheet has no list of questions."));
@@ -64,12 +66,16 @@ function readSheet(stored, asks, limit = MANY) {
 
 const sheetJson = (sheet) => JSON.stringify({ kind: KIND, version: 1, ...sheet });
 
-/** Return a worksheet as a link's field, or null if it is too long for a link. @param {any} sheet @param {number} rest characters of the link's other fields */
-export function toLink(sheet, rest) {
+/** Return a worksheet as a link's field, or null if it is too long for a link. @param {any} sheet @param {number} addressLength characters of the page's address without the field */
+export function toLink(sheet, addressLength) {
   const binary = Array.from(new TextEncoder().encode(sheetJson(sheet)), (byte) =>
     String.fromCharCode(byte),
   ).join("");
-  if (sheet.items.length > MOST || (binary.length * 4) / 3 + rest > LONGEST) return null;
+  if (
+    sheet.items.length > MAX_LINK_QUESTIONS ||
+    (binary.length * 4) / 3 + addressLength > MAX_LINK_LENGTH
+  )
+    return null;
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
@@ -83,10 +89,10 @@ const parseJson = (text) => {
 };
 
 export function fromLink(field, asks) {
-  if (field.length > LONGEST)
+  if (field.length > MAX_LINK_LENGTH)
     refuse(
       t("This link is longer than {limit} characters: save the worksheet as a file.", {
-        limit: LONGEST,
+        limit: MAX_LINK_LENGTH,
       }),
     );
   let json = "";
@@ -95,7 +101,7 @@ export function fromLink(field, asks) {
   } catch {
     // refused below
   }
-  return readSheet(parseJson(json), asks, MOST);
+  return readSheet(parseJson(json), asks, MAX_LINK_QUESTIONS);
 }
 
 export const toFile = (sheet) => new Blob([sheetJson(sheet)], { type: "application/json" });
@@ -107,4 +113,5 @@ export async function readJsonFile(file, limit) {
   return parseJson(await file.text());
 }
 
-export const fromFile = async (file, asks) => readSheet(await readJsonFile(file, BYTES), asks);
+export const fromFile = async (file, asks) =>
+  readSheet(await readJsonFile(file, MAX_FILE_BYTES), asks);

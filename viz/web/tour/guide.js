@@ -9,7 +9,9 @@ const loadWords = loadOnce(async () => addWords((await mounted).words));
 let hasStarted = false; // whether a tour was started
 
 const loadWithWords = (load) => loadOnce(async () => (await Promise.all([load(), loadWords()]))[0]);
-const loadSheets = loadWithWords(async () => (await import("../sheet/sheet.js")).ready());
+const loadSheets = loadWithWords(async () =>
+  (await import("../sheet/sheet.js")).createWorksheets(),
+);
 const loadTours = loadWithWords(async () =>
   (await import("./tour.js")).createTours((await mounted).root, openSheet),
 );
