@@ -111,6 +111,25 @@ def test_moving_a_control_replaces_a_running_stream(url, open_page) -> None:
     expect(panel).to_have_attribute("aria-busy", "false")
 
 
+def test_an_error_takes_the_place_of_the_note_that_the_panel_computes(url, open_page) -> None:
+    page = open_page(url)
+    page.wait_for_selector("#translation-text")
+    page.route("**/ask/page_panel", lambda route: route.fulfill(json={"error": "not now"}))
+    page.locator("#tab-verify-button").click()
+    page.get_by_role("tab", name="Dummy", exact=True).click()
+    panel = page.locator("#panel-dummy .atlas-panel")
+    expect(panel).to_have_text("not now")
+    expect(panel).to_have_attribute("aria-busy", "false")
+
+
+def test_a_panel_without_figures_needs_no_plotly(url, chromium) -> None:
+    page = chromium.new_page()
+    page.route("**/*plotly*", lambda route: route.abort())
+    page.goto(f"{url}#tab=verify&panel=dummy")
+    expect(page.locator("#panel-dummy .atlas-panel")).to_contain_text("pair 5 of encoder")
+    page.close()
+
+
 def test_a_page_on_zero_gpu_uses_gradios_queue(serve, tiny_translator, open_page) -> None:
     page = open_page(serve(shell.build(Translators([tiny_translator]), lend=lambda function: function)))
     page.wait_for_selector("#translation-text")

@@ -9,10 +9,15 @@ let loading = null;
 /** Set where Plotly.js is. @param {string} value */
 export const setPlotlyAddress = (value) => (address = value);
 
-/** Load Plotly.js, after what is on the page by now has been painted. */
+/** Load Plotly.js, after what is on the page by now has been painted. The call after a failure tries again. */
 export function loadPlotly() {
-  loading ||= /** @type {any} */ (window).Plotly ? Promise.resolve() : afterPaint().then(addScript);
+  loading ||= window.Plotly ? Promise.resolve() : afterPaint().then(addScript).catch(forgetFailure);
   return loading;
+}
+/** @param {Error} error */
+function forgetFailure(error) {
+  loading = null;
+  throw error;
 }
 
 const addScript = () =>

@@ -11,7 +11,7 @@ const SAID = {
   none: (words) => t("{source} and {target}: not linked", words),
 };
 
-export function links(block, keep, api) {
+export function links(block, afterInsert, api) {
   const links = new Map(block.links.map((link) => [link.join("-"), "sure"])); // "source-target" -> "sure" or "possible"
   const picked = { source: null, target: null };
   const status = el("span", { class: "count", role: "status" });
@@ -121,7 +121,7 @@ export function links(block, keep, api) {
     ]),
     el("div", { class: "row" }, [
       button(t("Score every head by these links"), () =>
-        api.act("score", "score", { sure: of("sure"), possible: of("possible") }),
+        api.askForSlot("score", "score", { sure: of("sure"), possible: of("possible") }),
       ),
       button(t("Clear links"), () => {
         links.clear();

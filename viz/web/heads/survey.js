@@ -48,7 +48,7 @@ followLink();
 const headPlace = (head) =>
   t("layer {layer}, head {head}", { layer: head.layer + 1, head: head.head + 1 });
 
-export function survey(block, keep, api) {
+export function survey(block, afterInsert, api) {
   const heads = flattenHeads(block),
     statistics = block.statistics,
     names = Object.keys(statistics);
@@ -78,7 +78,7 @@ export function survey(block, keep, api) {
     savedChoices.head = { kind: head.kind, layer: head.layer, head: head.head };
     for (const old of stage.querySelectorAll(".chosen")) old.classList.remove("chosen");
     node?.classList.add("chosen");
-    api.act("card", "card", savedChoices.head);
+    api.askForSlot("card", "card", savedChoices.head);
   };
   const named = (head) => namesOf(head, thresholds);
   const isShown = (head) =>
@@ -300,7 +300,7 @@ export function survey(block, keep, api) {
       main: true,
     }),
   ]);
-  keep.push(() => {
+  afterInsert.push(() => {
     takeOverCurrent = () => root.isConnected && takeOver();
     tabLinks.heads = () => (root.offsetParent ? linkOfView() : tabLinks.explorer());
     takeOver();

@@ -5,11 +5,11 @@ import { button, el } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { showHead } from "../core/links.js";
 
-/** A block that offers long work, with whose result the panel's answer begins. @param {any} block @param {any} keep @param {any} api */
-export const take = (block, keep, api) =>
+/** A block that offers long work, with whose result the panel's answer begins. @param {any} block @param {any} afterInsert @param {any} api */
+export const take = (block, afterInsert, api) =>
   el("div", { class: "take" }, [
     el("p", { class: "text" }, block.about),
-    button(toText(block.begin), () => api.begin(block.work), { class: "begin" }),
+    button(toText(block.begin), () => api.beginWork(block.work), { class: "begin" }),
   ]);
 
 /**
@@ -53,9 +53,10 @@ export function createProgress(root, halt) {
   return { show, isShown: () => element.isConnected };
 }
 
-/** A menu whose choice is answered in a slot of the panel. @param {any} block @param {any} keep @param {any} api */
-export function pick(block, keep, api) {
-  const onchange = ({ target }) => api.act(block.act, block.slot, { option: target.selectedIndex });
+/** A menu whose choice is answered in a slot of the panel. @param {any} block @param {any} afterInsert @param {any} api */
+export function pick(block, afterInsert, api) {
+  const onchange = ({ target }) =>
+    api.askForSlot(block.act, block.slot, { option: target.selectedIndex });
   const choices = el("select", { onchange }, [block.options.map((name) => el("option", {}, name))]);
   return el("div", { class: "survey-controls" }, [
     el("label", {}, el("span", {}, block.title), choices),

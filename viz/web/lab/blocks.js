@@ -15,13 +15,13 @@ import { askQuestion } from "../why/question.js";
 
 /**
  * @typedef {object} Panel what blocks may do in their panel (panel.js)
- * @property {(name: string, slot: string, data?: object) => void} act ask a question whose answer fills a slot
- * @property {(name: string, data: object, callback: (answer: any) => void) => void} request ask a question
- * @property {(key: string) => void} begin begin long work
- * @property {(event: string, data: object) => void} ask ask for another translation, or for a text for the panel's field
- * @property {(link: any) => void} open open a link's fields
- * @property {(title: string) => {title: () => string, caption: () => string}} about describe a picture
- * @property {(block: any, keep: (() => unknown)[]) => Element} block draw a block
+ * @property {(action: string, slot: string, data?: object) => void} askForSlot ask an action whose answer fills a slot
+ * @property {(action: string, data: object, callback: (answer: any) => void) => void} askForAnswer ask an action
+ * @property {(key: string) => void} beginWork begin long work
+ * @property {(event: string, data: object) => void} askForPage ask for another translation, or for a text for the panel's field
+ * @property {(link: any) => void} openLink open a link's fields
+ * @property {(title: string) => {title: () => string, caption: () => string}} describePicture return a picture's title and caption
+ * @property {(block: any, afterInsert: (() => unknown)[]) => Element} drawBlock draw a block
  */
 
 // A row of numbers as coloured cells on a canvas. Its title shows the number under the pointer.
@@ -94,9 +94,9 @@ function drawCell(cell, api) {
  */
 function follow(to, api) {
   if (to.look) showHead(to.look);
-  else if (to.open) api.open(to.open);
+  else if (to.open) api.openLink(to.open);
   else if (to.ask) askQuestion(to.ask);
-  else api.act(to.act, to.slot, to.data);
+  else api.askForSlot(to.act, to.slot, to.data);
 }
 
 const LONG = 26; // a cell's text may break into lines if it has more characters than this
@@ -111,7 +111,7 @@ function classOf(cell, next = null) {
   return String(toText(words) ?? "").length > LONG ? "words" : null;
 }
 
-function table(block, keep, api) {
+function table(block, afterInsert, api) {
   const rows = [...block.rows, ...(block.foot ? [block.foot] : [])],
     isNumberColumn = block.columns.map((_, i) => rows.some((cells) => isNumeric(cells[i])));
   function createCell(value, i, values) {
@@ -149,12 +149,13 @@ function table(block, keep, api) {
   );
 }
 
-const children = (block, keep, api) => block.blocks.map((child) => api.block(child, keep));
+const children = (block, afterInsert, api) =>
+  block.blocks.map((child) => api.drawBlock(child, afterInsert));
 
 const FRAME_TIME = 700; // milliseconds that a frame stays while it is played
 
 // Several frames of blocks in one place, with a slider and a button that plays them.
-function frames(block, keep, api) {
+function frames(block, afterInsert, api) {
   const box = el("div", {}),
     last = block.frames.length - 1;
   let timer = null;
@@ -171,7 +172,7 @@ function frames(block, keep, api) {
   const current = () => Number(slider.value);
   function show() {
     slider.setAttribute("aria-valuetext", t("{n} of {all}", { n: current() + 1, all: last + 1 }));
-    box.replaceChildren(...block.frames[current()].map((part) => api.block(part, [])));
+    box.replaceChildren(...block.frames[current()].map((part) => api.drawBlock(part, [])));
   }
   function pause() {
     clearInterval(timer);
@@ -196,7 +197,7 @@ function frames(block, keep, api) {
 }
 
 // Buttons that export a panel's matrix or grids as a picture, and the files that the server writes (viz/panels/downloads.py).
-function exports(block, keep, api) {
+function exports(block, afterInsert, api) {
   const status = el("span", { class: "caption", role: "status" });
   const exportButton = (text, title, onclick) => button(text, onclick, { class: "action", title });
   async function savePicture(event, format) {
@@ -214,7 +215,7 @@ function exports(block, keep, api) {
   }
   function requestFile(format) {
     status.textContent = t("Computing …");
-    api.request(block.act, { ...block.data, format }, ({ error, file }) => {
+    api.askForAnswer(block.act, { ...block.data, format }, ({ error, file }) => {
       status.textContent = toText(error) || "";
       if (file) download(file.name, file.blob);
     });
@@ -279,17 +280,18 @@ export const SIMPLE_BLOCKS = {
         ),
       ),
     ),
-  slot: (b, keep, api) =>
+  slot: (b, afterInsert, api) =>
     el(
       "div",
       { class: "slot", "data-slot": b.slot, "aria-live": "polite" },
-      children(b, keep, api),
+      children(b, afterInsert, api),
     ),
-  row: (b, keep, api) => el("div", { class: "row" }, children(b, keep, api)),
-  stack: (b, keep, api) => el("div", { class: "stack" }, children(b, keep, api)),
-  folded: (b, keep, api) => el("details", {}, el("summary", {}, b.title), children(b, keep, api)),
-  action: (b, keep, api) =>
-    actionButton(b.text, () => (b.to ? follow(b.to, api) : api.ask(b.event, b.data))),
+  row: (b, afterInsert, api) => el("div", { class: "row" }, children(b, afterInsert, api)),
+  stack: (b, afterInsert, api) => el("div", { class: "stack" }, children(b, afterInsert, api)),
+  folded: (b, afterInsert, api) =>
+    el("details", {}, el("summary", {}, b.title), children(b, afterInsert, api)),
+  action: (b, afterInsert, api) =>
+    actionButton(b.text, () => (b.to ? follow(b.to, api) : api.askForPage(b.event, b.data))),
   link: (b) => {
     const status = el("span", { class: "text note", role: "status" });
     const copy = () =>
@@ -318,17 +320,20 @@ export const SIMPLE_BLOCKS = {
         ),
       ),
     ),
-  maps: (b, keep, api) =>
+  maps: (b, afterInsert, api) =>
     maps(b, (map, title) =>
       createPicture(map, {
-        ...api.about(title),
+        ...api.describePicture(title),
         svg: () => picture.elementSvg(map.querySelector(".framed")),
       }),
     ),
   bars,
   exports,
   table,
-  figure: (b, keep, api) =>
-    createFigure(b, keep, { about: api.about, follow: (to) => follow(to, api) }),
+  figure: (b, afterInsert, api) =>
+    createFigure(b, afterInsert, {
+      describePicture: api.describePicture,
+      follow: (to) => follow(to, api),
+    }),
   flow,
 };

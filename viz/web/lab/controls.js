@@ -42,7 +42,7 @@ export function createControls(panel, declared, button, { onMove, onPress }) {
       for (const [field, control] of named) control.set(link[field]);
       return named.length > 0;
     },
-    // Show what the server's answer says about the controls: the values that it used, and the ends of sliders.
+    /** Show the values that the server used, and the ends of sliders. @param {any} answer PanelAnswer of panel.js */
     update({ controls: values = {}, ends = {}, lacks }) {
       for (const [field, control] of controls) control.update(values[field], ends[field]);
       form.hidden = Boolean(lacks); // the panel has no answer, so controls would do nothing

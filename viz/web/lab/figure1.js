@@ -36,10 +36,10 @@ function drawArrow(points) {
 /**
  * The block of the whole model.
  * @param {{stacks: any[]}} block
- * @param {(() => unknown)[]} keep
+ * @param {(() => unknown)[]} afterInsert
  * @param {import("./blocks.js").Panel} api
  */
-export function flow(block, keep, api) {
+export function flow(block, afterInsert, api) {
   const createBox = ({ name, shape, axes, maps, link }, kind = "") => {
     const content = [
       el("span", { class: "name" }, name),
@@ -48,7 +48,7 @@ export function flow(block, keep, api) {
         ? el("span", { class: "thumbnails", "aria-hidden": "true" }, maps.map(drawThumbnail))
         : null,
     ];
-    return button(content, () => api.open(link), {
+    return button(content, () => api.openLink(link), {
       class: `station ${kind}`,
       title: `${localizeNumber(shape)}: ${axes.map(toText).join(" × ")}`,
     });
@@ -92,7 +92,7 @@ export function flow(block, keep, api) {
           "div",
           { class: "layers" },
           sublayers.map(createSublayer),
-          button(repetition, () => api.open(link), { class: "times" }),
+          button(repetition, () => api.openLink(link), { class: "times" }),
         ),
         ...exitBoxes,
       ),
@@ -167,9 +167,9 @@ export function flow(block, keep, api) {
     lines.replaceChildren(...arrows);
     lines.setAttribute("viewBox", `0 0 ${root.offsetWidth} ${root.offsetHeight}`);
   }
-  keep.push(() => {
+  afterInsert.push(() => {
     drawArrows();
     new ResizeObserver(drawArrows).observe(root);
   });
-  return createPicture(root, api.about(""));
+  return createPicture(root, api.describePicture(""));
 }

@@ -97,16 +97,16 @@ function createKinds(block, about, hooksFor) {
  * The block of all heads. Without the slot `joint`, for the joint effect of the heads that are switched off, its grids are only
  * to be read.
  * @param {any} block {about, kinds: [{kind, title, rows: [[{value, text, name, marks}]]}], legend, hint, joint, done}
- * @param {(() => unknown)[]} keep
+ * @param {(() => unknown)[]} afterInsert
  * @param {import("./blocks.js").Panel} api
  */
-export function heads(block, keep, api) {
-  if (!block.joint) return createKinds(block, api.about, () => ({})).root;
+export function heads(block, afterInsert, api) {
+  if (!block.joint) return createKinds(block, api.describePicture, () => ({})).root;
   const { off } = choicesFor(block.about),
     focusedBefore = current?.focusedCell() ?? null; // in the block that this one replaces
   const exists = ([kind, layer, head]) =>
     block.kinds.find((grid) => grid.kind === kind)?.rows[layer]?.[head] !== undefined;
-  const { root, grids } = createKinds(block, api.about, (kind) => ({
+  const { root, grids } = createKinds(block, api.describePicture, (kind) => ({
     act: (layer, head) => toggle([[kind.kind, layer, head]]),
     actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
     pressed: (layer, head) => off.has(headKey([kind.kind, layer, head])),
@@ -125,7 +125,7 @@ export function heads(block, keep, api) {
       head: head + 1,
     });
   const list = () => [...off.values()];
-  const measure = () => block.done && api.act("joint", block.joint, { heads: list() });
+  const measure = () => block.done && api.askForSlot("joint", block.joint, { heads: list() });
   const measureSoon = debounce(measure, 120);
 
   // Switch heads on if all of them are off, otherwise off.
@@ -161,13 +161,13 @@ export function heads(block, keep, api) {
       el("span", { class: "caption" }, t("Off:")),
       ...list().slice(0, MAX_NAMED).map(chip),
       more > 0 ? el("span", {}, t("and {n} more", { n: more })) : "",
-      button(t("Translate without these"), () => api.ask("translate", { heads: list() })),
+      button(t("Translate without these"), () => api.askForPage("translate", { heads: list() })),
       button(t("Switch all on"), () => (off.clear(), update(), grids[0].focus([0, 0]))),
     );
   }
 
   drawChips();
-  keep.push(() => {
+  afterInsert.push(() => {
     const focusedCell = () =>
       grids.map((grid, i) => [i, grid.focused()]).find(([, cell]) => cell) ?? null;
     current = { about: block.about, update, focusedCell };
@@ -180,17 +180,17 @@ export function heads(block, keep, api) {
 /**
  * The block of one grid, only to be read (viz/panels/why/patch.py).
  * @param {any} block {name, columns, rows: [{label, cells}], corner}
- * @param {unknown} keep
+ * @param {unknown} afterInsert
  * @param {import("./blocks.js").Panel} api
  */
-export function grid(block, keep, api) {
+export function grid(block, afterInsert, api) {
   const status = el("p", { class: "status", role: "status" });
   const { root } = drawGrid(block, (name) => (status.textContent = toText(name ?? "")));
   return el(
     "div",
     { class: "heads wide" },
     createPicture(createScrollBox(root, { tabindex: null, role: null }), {
-      ...api.about(toText(block.name)),
+      ...api.describePicture(toText(block.name)),
       svg: () => drawing.elementSvg(root),
     }),
     status,

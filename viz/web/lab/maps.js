@@ -146,10 +146,10 @@ export const maps = (block, wrap = (figure) => figure) =>
 /**
  * The block of bar charts. A row [label, shares, texts] has a bar for each of its shares.
  * @param {{legend: any[], charts: {title: any, note: any, marked: boolean, rows: any[]}[]}} block
- * @param {unknown} keep
+ * @param {unknown} afterInsert
  * @param {import("./blocks.js").Panel} api
  */
-export function bars(block, keep, api) {
+export function bars(block, afterInsert, api) {
   const row = ([label, shares, texts]) =>
     el(
       "div",
@@ -172,5 +172,5 @@ export function bars(block, keep, api) {
       el("div", { class: "bar-rows", role: "list" }, rows.map(row)),
     ),
   );
-  return createPicture(el("div", { class: "bar-charts" }, charts), api.about(""));
+  return createPicture(el("div", { class: "bar-charts" }, charts), api.describePicture(""));
 }

@@ -31,10 +31,10 @@ function moveFocus(event) {
 /**
  * The block of a matrix.
  * @param {any} block viz/wire/matrix.py
- * @param {(() => unknown)[]} keep
+ * @param {(() => unknown)[]} afterInsert
  * @param {import("./blocks.js").Panel} api
  */
-export function matrix(block, keep, api) {
+export function matrix(block, afterInsert, api) {
   const { columns, groups, margins } = block;
   const firsts = new Set(); // columns with which a further group begins
   let start = 0;
@@ -115,7 +115,7 @@ export function matrix(block, keep, api) {
       body.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
       currentTarget.tabIndex = 0;
       currentTarget.classList.add("chosen");
-      api.act(block.act, block.act, { column: i, row: line.key });
+      api.askForSlot(block.act, block.act, { column: i, row: line.key });
     };
     return el(
       "td",
@@ -170,7 +170,7 @@ export function matrix(block, keep, api) {
 
   // Ask the server for a row, of one layer or of all (0).
   function requestRow(line, layer, done = () => {}) {
-    api.request("row", { row: line.key, layer }, (value) => {
+    api.askForAnswer("row", { row: line.key, layer }, (value) => {
       const old = [...body.children].find(({ dataset }) => dataset.key === line.key);
       if (!body.isConnected || !old) return;
       const hadFocus = old.contains(document.activeElement);
@@ -209,13 +209,13 @@ export function matrix(block, keep, api) {
   };
   // A row that comes later may make columns wider, so scroll again.
   for (const line of block.lines)
-    if (!line.cells) keep.push(() => requestRow(line, 0, showSelected));
-  keep.push(showSelected);
+    if (!line.cells) afterInsert.push(() => requestRow(line, 0, showSelected));
+  afterInsert.push(showSelected);
   return el(
     "div",
     { class: "matrix" },
     createPicture(scroll, {
-      ...api.about(toText(block.label)),
+      ...api.describePicture(toText(block.label)),
       svg: () => drawing.elementSvg(table),
     }),
     more,

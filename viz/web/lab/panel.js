@@ -17,40 +17,63 @@ import { markTerms } from "./glossary.js";
 import { grid, heads } from "./heads.js";
 import { matrix } from "./matrix.js";
 
-// The functions that draw blocks, by type (viz/wire/blocks.py).
+/**
+ * @typedef {object} PanelAnswer an answer of page_panel, or a part of one
+ * @property {any} [error] in words; the earlier content stays
+ * @property {any[]} [blocks] the content; the last part of a stream has none
+ * @property {boolean} [more] true: another part follows; false: the stream has ended; missing: this is the whole answer
+ * @property {any} [about] which translation the content is about, in words
+ * @property {Record<string, any>} [controls] the values that the server used
+ * @property {Record<string, number>} [ends] of sliders
+ * @property {boolean} [lacks] whether the panel has no answer for this model; blocks says why
+ */
+
+// The functions that draw blocks. They are named as the types of blocks in viz/wire/blocks.py.
 const SURVEY_BLOCKS = { take, pick, open_head, survey, links };
 const BLOCKS = { ...SIMPLE_BLOCKS, ...SURVEY_BLOCKS, grid, heads, matrix, words };
 
-const begunWorks = new Set(); // keys of long work that the visitor has begun, and that any server process may do
+// Keys of the long work that the visitor has begun. Each question names them, so that any server process may do the work.
+const begunWorks = new Set();
 
 /**
  * Create a panel, and put it into an element.
  * @param {any} description from viz/panels/registry.py
- * @param {{parent: Element, follows: string[], link: any}} options follows: the fields of the store whose change makes the
- *   panel ask again; link: fields that set its controls
- * @returns {{set: (link: any) => void}} set: set the controls by a link's fields, and ask again
+ * @param {{parent: Element, follows: string[], link: any}} options follows: the fields of the store whose change loads the
+ *   content again; link: fields that set the panel's controls
+ * @returns {{set: (link: any) => void}} set: set the controls that a link's fields name; if there are any, load the content
+ *   again
  */
 export function createPanel(description, { parent, follows, link }) {
-  const { name, title, look, section, paper, streams, stops } = description,
-    checksPage = description.checks_page,
+  const {
+      name,
+      title,
+      look: lead,
+      section: linkText,
+      paper: linkUrl,
+      streams: isStreamed,
+      stops: hasStopButton,
+      checks_page: checksPage,
+    } = description,
     asker = createAsker();
-  const root = el(
-    "div",
-    { class: "atlas-root atlas-panel", "data-mounted": "" },
-    el("p", { class: "text note" }, t("Computing …")),
-  );
+  const firstNote = el("p", { class: "text note" }, t("Computing …")); // until the first answer
+  const root = el("div", { class: "atlas-root atlas-panel", "data-mounted": "" }, firstNote);
   let about = null, // the translation that the panel is about, in words
-    turn = 0, // counts the requests and the answers with content
-    figures = /** @type {Promise<any>} */ (Promise.resolve()), // that the figures of the last answer are drawn
-    actions = 0, // counts the requests for slots
-    checkedMaps, // what the explorer drew when the last request was sent, for a panel that checks it
-    isSeen = () => false; // whether the panel is visible, and can be drawn
+    generation = 0, // rises with each request and each content: only the last one may end the busy state
+    figures = /** @type {Promise<any>} */ (Promise.resolve()), // resolved once the content's figures are drawn
+    lastContentRequest = 0, // numbers
+    lastSlotRequest = 0,
+    lastPageRequest = 0,
+    sentMaps, // the explorer's weights as the last request had them, for a panel that checks them
+    isPanelVisible = () => false;
 
   const controls = createControls(name, description.controls, description.button, {
-    // A move cuts a stream short, but waits for an answer in one part.
+    // A moved control ends a stream under way. It waits for an answer in one part, which would otherwise never arrive while
+    // a slider is dragged.
     onMove: () =>
-      !description.button && isSeen() && ask({ waits: !streams && !progress.isShown() }),
-    onPress: () => isSeen() && ask(),
+      !description.button &&
+      isPanelVisible() &&
+      loadContent({ whenIdle: !isStreamed && !progress.isShown() }),
+    onPress: () => isPanelVisible() && loadContent(),
   });
   controls.set(link);
   parent.append(
@@ -64,9 +87,13 @@ export function createPanel(description, { parent, follows, link }) {
         el(
           "p",
           {},
-          ...markTerms(toText(look)),
+          ...markTerms(toText(lead)),
           " ",
-          el("a", { href: paper, target: "_blank", rel: "noopener noreferrer" }, toText(section)),
+          el(
+            "a",
+            { href: linkUrl, target: "_blank", rel: "noopener noreferrer" },
+            toText(linkText),
+          ),
         ),
       ),
       controls.element ?? "",
@@ -75,31 +102,34 @@ export function createPanel(description, { parent, follows, link }) {
   );
 
   const setBusy = (isBusy) => root.setAttribute("aria-busy", String(isBusy));
-  const stop = () => (asker.stop(), stopButton.remove(), setBusy(false));
-  const stopButton = button(t("Stop"), stop, { class: "plain stop" });
-  let work = null; // the key of the work that was begun last in this panel
+  function stopLoading() {
+    asker.stop();
+    stopButton.remove();
+    setBusy(false);
+  }
+  const stopButton = button(t("Stop"), stopLoading, { class: "plain stop" });
+
+  let workKey = null; // of the long work that was begun last in this panel
   const progress = createProgress(root, () => {
-    begunWorks.delete(work);
-    stop();
+    begunWorks.delete(workKey);
+    stopLoading();
   });
-  function begin(key) {
-    work = key;
-    begunWorks.add(work);
-    ask();
+  function beginWork(key) {
+    workKey = key;
+    begunWorks.add(workKey);
+    loadContent();
   }
 
-  // Show an answer, or a part of one: {error}, {blocks, controls, about, more, ..}, or {more: false} at the end.
-  function receive(answer) {
+  /** Show an answer, or a part of one. @param {PanelAnswer} answer */
+  function receiveContent(answer) {
     if (answer.error) {
-      begunWorks.delete(work);
+      begunWorks.delete(workKey); // or the next question would begin work that has failed
       setBusy(false);
       stopButton.remove();
-      root.querySelector(".failed")?.remove();
-      root.prepend(el("p", { class: "failed", role: "alert" }, toText(answer.error)));
-      return; // the earlier content stays
+      return showError(answer.error);
     }
-    const ownTurn = answer.blocks ? ++turn : turn,
-      endBusy = () => ownTurn === turn && setBusy(false);
+    const ownGeneration = answer.blocks ? ++generation : generation,
+      endBusy = () => ownGeneration === generation && setBusy(false);
     if (answer.more === false) stopButton.remove();
     if (!answer.blocks) return void figures.then(endBusy);
     panelLinks[name] = answer.controls ?? {};
@@ -107,39 +137,47 @@ export function createPanel(description, { parent, follows, link }) {
     about = answer.about;
     figures = putBlocks(root, answer.blocks);
     if (!answer.more) figures.then(endBusy);
-    if (answer.more && stops) root.prepend(stopButton);
-    root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
+    if (answer.more && hasStopButton) root.prepend(stopButton);
+    root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1); // counts the contents, for tests
   }
 
-  // Replace the content of an element by blocks. Returns a promise that their figures are drawn.
+  // Show an error above the content, which stays.
+  function showError(error) {
+    firstNote.remove();
+    root.querySelector(".failed")?.remove();
+    root.prepend(el("p", { class: "failed", role: "alert" }, toText(error)));
+  }
+
+  // Replace the content of an element by blocks. Returns a promise that is resolved once their figures are drawn.
   function putBlocks(element, blocks) {
     const callbacks = [],
-      carryOver = carryFigures(element);
+      showCarriedFigures = carryFigures(element);
     element.replaceChildren(...blocks.map((block) => drawBlock(block, callbacks)));
-    carryOver();
+    showCarriedFigures();
     // Figures take their width from the page, so they are drawn once they are on it.
     return Promise.allSettled(callbacks.map((callback) => callback()));
   }
 
-  const drawBlock = (block, keep) =>
-    BLOCKS[block.type](block, keep, {
-      act,
-      request,
-      begin,
-      ask: askElsewhere,
-      open: openLink,
-      about: describePicture,
-      block: drawBlock,
+  // Create the element of a block. afterInsert: an array that gets functions to call once the element is on the page.
+  const drawBlock = (block, afterInsert) =>
+    BLOCKS[block.type](block, afterInsert, {
+      askForSlot,
+      askForAnswer,
+      askForPage,
+      beginWork,
+      openLink,
+      describePicture,
+      drawBlock,
     });
 
-  // The title and the caption of a picture in the panel: its name or else the panel's, and the sentence.
+  // Return the title and the caption of a picture in the panel: its name or else the panel's, and the sentence.
   const describePicture = (pictureName) => ({
     title: () => pictureName || toText(title),
     caption: () => toText(about) || "",
   });
 
-  // A question of this panel: the address, and the fields that all its questions have.
-  const question = (fields) => ({
+  // Return a question of this panel: its address, the fields that all its questions have, and others.
+  const createQuestion = (fields) => ({
     address: store.state.address,
     fields: {
       panel: name,
@@ -151,69 +189,76 @@ export function createPanel(description, { parent, follows, link }) {
     },
   });
 
-  const request = async (act, data, callback) =>
-    callback(await askServer("page_panel_act", question({ act, data })));
+  // Ask an action of the panel, and pass its answer to a function.
+  const askForAnswer = async (action, data, callback) =>
+    callback(await askServer("page_panel_act", createQuestion({ act: action, data })));
 
-  // Ask a block's question whose answer other parts of the page show: another translation, or a text for the panel's field.
-  // The panel itself shows only an error.
-  let questions = 0;
-  async function askElsewhere(event, data) {
-    const number = ++questions,
-      isText = event === "find",
-      endpoint = isText ? "page_panel_fill" : "page_panel_translate";
-    const answer = await askServer(endpoint, question({ data }));
-    if (number !== questions) return;
-    if (answer.error) return receive(answer);
-    if (!isText) return openAddress(answer.opens, { asks: answer.asks });
-    controls.fill(answer.fill);
-    ask({ waits: !streams });
-  }
-
-  // Ask a block's question whose answer replaces the content of a slot. The last question for a slot counts.
-  function act(name, slot, data = {}) {
-    const box = root.querySelector(`[data-slot="${slot}"]`),
-      number = String(++actions);
-    if (!box) return; // the panel has been drawn anew
-    box.dataset.act = number;
-    box.setAttribute("aria-busy", "true");
-    request(name, data, ({ error, blocks }) => {
-      if (!box.isConnected || box.dataset.act !== number) return;
-      putBlocks(box, error ? [{ type: "text", text: error, tone: "bad" }] : blocks).then(
-        () => box.dataset.act === number && box.setAttribute("aria-busy", "false"),
+  // Ask an action of the panel, and show its answer in a slot. Only the last answer for a slot is shown.
+  function askForSlot(action, slot, data = {}) {
+    const slotElement = root.querySelector(`[data-slot="${slot}"]`),
+      number = String(++lastSlotRequest);
+    if (!slotElement) return; // the panel has been drawn anew
+    const isLast = () => slotElement.isConnected && slotElement.dataset.act === number;
+    slotElement.dataset.act = number;
+    slotElement.setAttribute("aria-busy", "true");
+    askForAnswer(action, data, ({ error, blocks }) => {
+      if (!isLast()) return;
+      putBlocks(slotElement, error ? [{ type: "text", text: error, tone: "bad" }] : blocks).then(
+        () => isLast() && slotElement.setAttribute("aria-busy", "false"),
       );
     });
   }
 
-  // Ask for the panel's content. waits: whether to wait for the answers that are under way, after which one question with the
-  // last values of the controls is sent.
-  let asking = 0, // how many questions are under way
-    isWaiting = false;
-  async function ask({ waits = false } = {}) {
-    isWaiting = waits && asking > 0;
-    if (isWaiting) return;
-    turn += 1;
+  // Ask for what other parts of the page show: for the event "find" a text for the panel's own field, for others a translation
+  // (page_panel_fill and page_panel_translate). The content stays as it is; an error is shown above it.
+  async function askForPage(event, data) {
+    const number = ++lastPageRequest,
+      fillsField = event === "find",
+      endpoint = fillsField ? "page_panel_fill" : "page_panel_translate";
+    const answer = await askServer(endpoint, createQuestion({ data }));
+    if (number !== lastPageRequest) return;
+    if (answer.error) return showError(answer.error);
+    if (!fillsField) return openAddress(answer.opens, { asks: answer.asks });
+    controls.fill(answer.fill);
+    loadContent({ whenIdle: !isStreamed });
+  }
+
+  // Request the panel's content. A request under way is cancelled; with whenIdle it is awaited, and then the content for the
+  // last values of the controls is requested once.
+  let requestsUnderWay = 0,
+    isReloadDue = false;
+  async function loadContent({ whenIdle = false } = {}) {
+    isReloadDue = whenIdle && requestsUnderWay > 0;
+    if (isReloadDue) return;
+    const number = ++lastContentRequest;
+    generation += 1;
     asker.stop();
     setBusy(true);
-    checkedMaps = checksPage ? explorerMaps.weights() : undefined;
-    asking += 1;
-    await asker.ask("page_panel", question({ drawn: checkedMaps }), {
-      part: receive,
-      working: progress.show,
-    });
-    asking -= 1;
-    if (isWaiting && !asking) ask();
+    sentMaps = checksPage ? explorerMaps.weights() : undefined;
+    requestsUnderWay += 1;
+    try {
+      await asker.ask("page_panel", createQuestion({ drawn: sentMaps }), {
+        part: receiveContent,
+        working: progress.show,
+      });
+    } catch (error) {
+      if (number === lastContentRequest) receiveContent({ error: error.message });
+    } finally {
+      requestsUnderWay -= 1;
+    }
+    if (isReloadDue && !requestsUnderWay) loadContent();
   }
 
-  loadPlotly().then(() => {
-    isSeen = onVisible(root, ask);
-    store.follow(follows, () => isSeen() && ask());
+  function start() {
+    isPanelVisible = onVisible(root, () => loadContent());
+    store.follow(follows, () => isPanelVisible() && loadContent());
     // The explorer may draw a new translation after this panel has asked about it.
+    const isOutdated = () => sentMaps?.key !== explorerMaps.key();
     if (checksPage)
-      store.follow(
-        ["drawCount"],
-        () => isSeen() && checkedMaps?.key !== explorerMaps.key() && ask(),
-      );
-  });
+      store.follow(["drawCount"], () => isPanelVisible() && isOutdated() && loadContent());
+  }
+  // Without Plotly only the figures are missing (picture/figure.js).
+  loadPlotly().then(start, start);
 
-  return { set: (link) => controls.set(link) && isSeen() && ask() };
+  return { set: (link) => controls.set(link) && isPanelVisible() && loadContent() };
 }

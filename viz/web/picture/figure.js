@@ -3,8 +3,8 @@
 // point.
 import { el, onThemeChange, cssVariable } from "../core/dom.js";
 import { arrowStep } from "../core/keys.js";
-import { toText, thousandsSeparator } from "../core/language.js";
-import { enqueueDrawing } from "../core/plotly.js";
+import { toText, t, thousandsSeparator } from "../core/language.js";
+import { enqueueDrawing, loadPlotly } from "../core/plotly.js";
 import { createPicture } from "./copy.js";
 
 const REST = 250; // milliseconds
@@ -61,7 +61,7 @@ export function carryFigures(parent) {
   const pictures = [...parent.querySelectorAll(".figure")].map((box) => {
     const picture = box.querySelector(".plot-container, .before > .plotly");
     picture?.classList.remove("plot-container"); // or Plotly would draw into it
-    Plotly.purge(box);
+    window.Plotly?.purge(box);
     return picture;
   });
   return () => {
@@ -74,7 +74,7 @@ export function carryFigures(parent) {
   };
 }
 
-export function createFigure(block, keep, { about, follow }) {
+export function createFigure(block, afterInsert, { describePicture, follow }) {
   const points = block.figure.data.flatMap(({ ids = [] }, curveNumber) =>
     ids.flatMap((id, pointNumber) =>
       id in block.clicks ? [{ id, curveNumber, pointNumber }] : [],
@@ -94,7 +94,7 @@ export function createFigure(block, keep, { about, follow }) {
     box.style.height = `${height}px`;
     if (box.layout) Plotly.relayout(box, { width: box.clientWidth, height });
   };
-  const picture = createPicture(box, { ...about(toText(block.label)), fit });
+  const picture = createPicture(box, { ...describePicture(toText(block.label)), fit });
   if (block.width) picture.style.maxWidth = `${block.width}px`;
   prepareFigure(block.figure, block.rows);
 
@@ -149,30 +149,31 @@ export function createFigure(block, keep, { about, follow }) {
     box.querySelector(":scope > .before")?.remove();
     return plot;
   }
-  keep.push(() =>
-    enqueueDrawing(async () => {
-      if (!box.isConnected) return; // it was replaced
-      await draw();
-      if (!box.isConnected) return;
-      box.on(
-        "plotly_click",
-        ({ points: [{ id }] }) => id in block.clicks && follow(block.clicks[id]),
-      );
-      box.on("plotly_hover", ({ points: [{ id }] }) => rest(id));
-      box.on("plotly_unhover", () => clearTimeout(rests));
-      if (points.length) rest(points[0].id); // request what the first point leads to
-      const forget = onThemeChange(() => {
-        if (!box.isConnected) forget();
-        else Plotly.relayout(box, { "font.color": cssVariable("--atlas-muted") });
-      });
-      let width = box.clientWidth;
-      new ResizeObserver(() => {
-        if (!box.isConnected || !box.clientWidth || box.clientWidth === width) return;
-        width = box.clientWidth;
-        if (String(stands()) === box.dataset.upright) Plotly.relayout(box, { width });
-        else draw();
-      }).observe(box);
-    }),
-  );
+  async function drawOnPage() {
+    if (!box.isConnected) return; // it was replaced
+    await draw();
+    if (!box.isConnected) return;
+    box.on(
+      "plotly_click",
+      ({ points: [{ id }] }) => id in block.clicks && follow(block.clicks[id]),
+    );
+    box.on("plotly_hover", ({ points: [{ id }] }) => rest(id));
+    box.on("plotly_unhover", () => clearTimeout(rests));
+    if (points.length) rest(points[0].id); // request what the first point leads to
+    const forget = onThemeChange(() => {
+      if (!box.isConnected) forget();
+      else Plotly.relayout(box, { "font.color": cssVariable("--atlas-muted") });
+    });
+    let width = box.clientWidth;
+    new ResizeObserver(() => {
+      if (!box.isConnected || !box.clientWidth || box.clientWidth === width) return;
+      width = box.clientWidth;
+      if (String(stands()) === box.dataset.upright) Plotly.relayout(box, { width });
+      else draw();
+    }).observe(box);
+  }
+  const showFailure = () =>
+    box.replaceChildren(t("The server does not answer. Please try again in a moment."));
+  afterInsert.push(() => loadPlotly().then(() => enqueueDrawing(drawOnPage), showFailure));
   return picture;
 }

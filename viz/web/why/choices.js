@@ -78,18 +78,18 @@ function fillSecond() {
  * The block of the sentence's words as buttons. A click asks for the sentence with another word in place of this one
  * (viz/panels/why/patch.py).
  * @param {any} block {about, sentence, second, hint, words: [{text, position}]}
- * @param {(() => unknown)[]} keep
+ * @param {(() => unknown)[]} afterInsert
  * @param {import("../lab/blocks.js").Panel} api
  */
-export function words(block, keep, api) {
+export function words(block, afterInsert, api) {
   const own = choicesFor(block.about),
     isNewSentence = sentence !== null && sentence !== block.sentence;
   sentence = block.sentence;
   // The text field still contains what was set for the sentence before: it is not this sentence's choice.
   if (!isNewSentence) own.second = block.second;
   else if (own.second !== block.second) own.linked ??= own.second;
-  keep.push(() => {
-    current = { about: block.about, ask: api.ask };
+  afterInsert.push(() => {
+    current = { about: block.about, ask: api.askForPage };
     fillSecond();
   });
   return el(
@@ -97,7 +97,7 @@ export function words(block, keep, api) {
     { class: "words" },
     el("p", { class: "caption" }, block.hint),
     block.words.map(({ text, position }) =>
-      button(text, () => api.ask("find", { position }), { class: "chip", dir: "auto" }),
+      button(text, () => api.askForPage("find", { position }), { class: "chip", dir: "auto" }),
     ),
   );
 }
