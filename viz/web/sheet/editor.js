@@ -1,89 +1,89 @@
-// The editor of a teacher's own worksheet: rows of a sentence, a question, and the word that it is
-// about.
+// The editor of a teacher's own worksheet: each row has a sentence, a question, and the word that it is about.
 import { button, debounce, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 
-const WAIT = 500; // milliseconds after the last key
+const TYPING_PAUSE = 500; // milliseconds after the last key until a change is reported
 
 /**
  * Create the editor.
- * @param {any} offer directions and questions (viz/tours/guide.py) @param {() => void} changed called after changes
- * @returns {{node: any, put: (sheet: any) => void, read: () => any}}
+ * @param {import("./sheet.js").Offer} offer @param {() => void} onChange called after each change, and some time after typing
+ * @returns {{node: any, put: (sheet: any) => void, read: () => any}} put and read the worksheet: {title, direction, checkpoint,
+ *   items: [{text, ask, word}]}
  */
-export function createEditor(offer, changed) {
+export function createEditor(offer, onChange) {
   let rows = [];
-  const soon = debounce(changed, WAIT);
+  const reportTyping = debounce(onChange, TYPING_PAUSE);
   const field = (label, node) => el("label", { class: "field" }, el("span", {}, label), node);
-  const title = el("input", { type: "text", maxlength: 120, oninput: soon });
+  const title = el("input", { type: "text", maxlength: 120, oninput: reportTyping });
   const titles = offer.directions.map((direction, i) => [i, direction.title]),
-    directions = menu(titles, 0, { onchange: changed });
+    directions = menu(titles, 0, { onchange: onChange });
   const list = el("ol", { class: "rows" });
-  const say = el("p", { class: "sr-only", role: "status" });
+  const announcement = el("p", { class: "sr-only", role: "status" });
 
-  function row({ text = "", ask = offer.asks[0].name, word = "" } = {}) {
+  function createRow({ text = "", ask = offer.asks[0].name, word = "" } = {}) {
     const fields = {
       text: el("textarea", {
         rows: 2,
         maxlength: 1000,
         "aria-label": t("Sentence"),
-        oninput: soon,
+        oninput: reportTyping,
       }),
       ask: menu(
         offer.asks.map((question) => [question.name, question.title]),
         ask,
-        { "aria-label": t("Question"), onchange: changed },
+        { "aria-label": t("Question"), onchange: onChange },
       ),
       word: el("input", {
         type: "text",
         maxlength: 80,
         placeholder: t("Word of the translation (optional)"),
         "aria-label": t("Word of the translation (optional)"),
-        oninput: soon,
+        oninput: reportTyping,
       }),
     };
     fields.text.value = text;
     fields.word.value = word;
     const tools = el("span", { class: "tools" }, [
-      button("↑", () => move(fields, -1), { "aria-label": t("Move up") }),
-      button("↓", () => move(fields, 1), { "aria-label": t("Move down") }),
-      button("✕", () => drop(fields), { "aria-label": t("Remove this question") }),
+      button("↑", () => moveRow(fields, -1), { "aria-label": t("Move up") }),
+      button("↓", () => moveRow(fields, 1), { "aria-label": t("Move down") }),
+      button("✕", () => removeRow(fields), { "aria-label": t("Remove this question") }),
     ]);
     fields.node = el("li", {}, fields.text, el("div", {}, fields.ask, fields.word, tools));
     return fields;
   }
 
-  const draw = () => list.replaceChildren(...rows.map((item) => item.node));
+  const drawRows = () => list.replaceChildren(...rows.map((item) => item.node));
 
-  function move(item, by) {
+  function moveRow(item, by) {
     const at = rows.indexOf(item),
       to = at + by;
     if (!rows[to]) return;
     rows.splice(to, 0, ...rows.splice(at, 1));
-    draw();
+    drawRows();
     item.node.querySelectorAll("button")[by < 0 ? 0 : 1].focus();
-    say.textContent = t("Question {n} of {all}", { n: to + 1, all: rows.length });
-    changed();
+    announcement.textContent = t("Question {n} of {all}", { n: to + 1, all: rows.length });
+    onChange();
   }
 
-  function drop(item) {
+  function removeRow(item) {
     const at = rows.indexOf(item);
     rows.splice(at, 1);
-    draw();
+    drawRows();
     (rows[Math.min(at, rows.length - 1)]?.text ?? add).focus();
-    changed();
+    onChange();
   }
 
-  // Add a question about the last sentence, one that it does not have yet.
+  // Adds a row with the last sentence and a question that this sentence does not have yet.
   const add = button(t("Add a question"), () => {
     const last = rows.at(-1),
       used = rows
         .filter((item) => item.text.value === last?.text.value)
         .map((item) => item.ask.value);
     const next = offer.asks.find((question) => !used.includes(question.name)) ?? offer.asks[0];
-    rows.push(row({ text: last?.text.value, ask: next.name }));
-    draw();
+    rows.push(createRow({ text: last?.text.value, ask: next.name }));
+    drawRows();
     rows.at(-1).text.focus();
-    changed();
+    onChange();
   });
 
   const node = el("form", { class: "editor", onsubmit: (event) => event.preventDefault() }, [
@@ -91,16 +91,16 @@ export function createEditor(offer, changed) {
     field(t("Direction"), directions),
     list,
     add,
-    say,
+    announcement,
   ]);
 
   function put(sheet) {
     title.value = sheet.title;
-    const isOf = ({ direction, checkpoint }) =>
+    const isSheetDirection = ({ direction, checkpoint }) =>
       direction === sheet.direction && (!sheet.checkpoint || checkpoint === sheet.checkpoint);
-    directions.value = Math.max(0, offer.directions.findIndex(isOf));
-    rows = sheet.items.map(row);
-    draw();
+    directions.value = Math.max(0, offer.directions.findIndex(isSheetDirection));
+    rows = sheet.items.map(createRow);
+    drawRows();
   }
 
   function read() {

@@ -66,7 +66,10 @@ function readSheet(stored, asks, limit = MAX_FILE_QUESTIONS) {
 
 const sheetJson = (sheet) => JSON.stringify({ kind: KIND, version: 1, ...sheet });
 
-/** Return a worksheet as a link's field, or null if it is too long for a link. @param {any} sheet @param {number} addressLength characters of the page's address without the field */
+/**
+ * Return a worksheet as a link's field, or null if it is too long for a link.
+ * @param {any} sheet @param {number} addressLength characters of the page's address without the field
+ */
 export function toLink(sheet, addressLength) {
   const binary = Array.from(new TextEncoder().encode(sheetJson(sheet)), (byte) =>
     String.fromCharCode(byte),
