@@ -70,7 +70,7 @@ export default function explorer(root, api) {
   });
   const cut = createCut({ scene, able: isInApp, ask });
   const help = createHelp(scene, isInApp);
-  // What all pictures have: their title and caption, and what keys do in a presentation (picture/copy.js).
+  // Options of all pictures: title, caption, and the keys of a presentation (picture/copy.js).
   const pictureOptions = {
     title: () => drawing.title(),
     caption: () => drawing.caption(),

@@ -5,7 +5,10 @@ import { button, el } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { showHead } from "../core/links.js";
 
-/** A block that offers long work, with whose result the panel's answer begins. @param {any} block @param {any} afterInsert @param {any} api */
+/**
+ * A block with a button that begins long work, such as a survey. The panel's next answer contains its result.
+ * @param {any} block @param {any} afterInsert @param {import("../lab/blocks.js").Panel} api
+ */
 export const take = (block, afterInsert, api) =>
   el("div", { class: "take" }, [
     el("p", { class: "text" }, block.about),

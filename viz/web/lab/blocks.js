@@ -20,7 +20,7 @@ import { askQuestion } from "../why/question.js";
  * @property {(key: string) => void} beginWork begin long work
  * @property {(event: string, data: object) => void} askForPage ask for another translation, or for a text for the panel's field
  * @property {(link: any) => void} openLink open a link's fields
- * @property {(title: string) => {title: () => string, caption: () => string}} describePicture return a picture's title and caption
+ * @property {(title: string) => {title: () => string, caption: () => string}} describePicture of a picture
  * @property {(block: any, afterInsert: (() => unknown)[]) => Element} drawBlock draw a block
  */
 

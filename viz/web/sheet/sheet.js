@@ -189,7 +189,10 @@ function createDialog(askServer, offer) {
     };
   }
 
-  /** Open a worksheet. Without place.sheet it is the editor's, which starts with the sentence of the page. @param {Place} place */
+  /**
+   * Open a worksheet. Without place.sheet it is the editor's, which starts with the sentence of the page.
+   * @param {Place} place
+   */
   function open(place) {
     if (root.hidden) opener = document.activeElement;
     root.hidden = false;
