@@ -143,23 +143,23 @@ def test_a_worksheet_too_long_for_a_link_is_saved_as_a_file(app_url, open_page, 
     expect(page.locator(f"{SHEET} .status")).to_contain_text("save it as a file")
 
 
-def test_a_question_that_failed_is_asked_again_and_the_key_asks_nothing(tiny_url, open_page):
+def test_a_failed_question_is_requested_again_and_the_key_requests_nothing(tiny_url, open_page):
     page = open_page(tiny_url)
     page.wait_for_selector("#translation-text")
-    asked = []
-    page.on("request", lambda request: asked.append(request.post_data) if "/page_task" in request.url else None)
+    requests = []
+    page.on("request", lambda request: requests.append(request.post_data) if "/page_task" in request.url else None)
     page.route("**/ask/page_task", lambda route: route.fulfill(json={"error": "not now"}))
     page.evaluate("location.hash = 'sheet='")
-    opened(page)
+    wait_until_ready(page)
     missing = page.locator(f"{PAPER} .missing").filter(has_text="not now")
     expect(missing).to_have_count(2)
     page.locator("#atlas-sheet-key").check()
-    assert len(asked) == 2
+    assert len(requests) == 2
     page.unroute("**/ask/page_task")
     page.get_by_label("Title").fill("Again")
     expect(missing).to_have_count(0)
-    opened(page)
-    assert sorted(asked[2:]) == sorted(asked[:2])
+    wait_until_ready(page)
+    assert sorted(requests[2:]) == sorted(requests[:2])
 
 
 HOSTILE = {
