@@ -124,7 +124,7 @@ def test_an_error_takes_the_place_of_the_note_that_the_panel_computes(url, open_
 
 def test_a_panel_without_figures_needs_no_plotly(url, chromium) -> None:
     page = chromium.new_page()
-    page.route("**/*plotly*", lambda route: route.abort())
+    page.route("**/plotly.min.js", lambda route: route.abort())
     page.goto(f"{url}#tab=verify&panel=dummy")
     expect(page.locator("#panel-dummy .atlas-panel")).to_contain_text("pair 5 of encoder")
     page.close()
