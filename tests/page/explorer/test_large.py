@@ -98,9 +98,11 @@ def test_a_needle_is_visible_at_every_zoom_and_its_value_is_exact(open_traces, n
     page.wait_for_selector(".atlas-explorer .detail:not(.large)")
 
 
-def test_an_exported_file_of_a_long_text_opens_with_its_large_map(needle, open_page, tmp_path):
+def test_an_exported_file_of_a_long_text_opens_with_its_large_map(needle, chromium, tmp_path):
     path = tmp_path / "long.html"
     path.write_text(to_html(needle, Selection(AttentionKind.ENCODER_SELF, head=1)), encoding="utf-8")
-    page = open_page(path.as_uri())
+    page = chromium.new_page()
+    page.goto(path.as_uri())
     page.wait_for_selector(".atlas-explorer .large .plot")
     assert page.locator(".heading-line").inner_text() == "Layer 1 · Head 2"
+    page.close()
