@@ -164,7 +164,7 @@ class Ablate(Edit):
 KINDS: dict[str, type[Edit]] = {"add": Add, "replace": Replace, "scale": Scale, "ablate": Ablate}
 
 
-def to_plain(edits: Iterable[tuple[str, Edit]]) -> list[dict]:
+def to_plain(edits: Iterable[tuple[str, Edit]]) -> list[dict[str, Any]]:
     """Convert (place, edit) pairs to JSON-ready objects {place, kind, ..fields}, in order.
 
     Numbers become {shape, float32 in base64}; a SteeringVector becomes its texts and, if computed, its vector.

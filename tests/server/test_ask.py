@@ -164,7 +164,7 @@ def test_closing_a_stream_ends_its_work(port, monkeypatch):
         finally:
             ended.set()
 
-    monkeypatch.setattr(Units, "_in_parts", compute)
+    monkeypatch.setattr(Units, "_compute_peaks", compute)
     monkeypatch.setattr(Work, "_results", property(lambda work: {}))
     take = ask(port, "page_panel", address=PANEL["address"], fields=UNITS)["blocks"][0]
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)

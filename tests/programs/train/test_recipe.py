@@ -78,8 +78,8 @@ def test_the_recipe_trains_a_pair_from_aligned_files(readme_bin, tmp_path):
         for a, v, b, p in itertools.product(WORDS, VERBS, WORDS, PLACES)
     ]
     random.Random(3).shuffle(pairs)
-    pair = (TEXT, "The dog hears the cat at the lake .")
-    pairs = [pair for pair in pairs if pair != pair][:500]
+    translated = (TEXT, "The dog hears the cat at the lake .")
+    pairs = [pair for pair in pairs if pair != translated][:500]
     for language, sentences in zip(("sv", "en"), zip(*pairs)):
         (tmp_path / f"europarl-v7.sv-en.{language}").write_text("\n".join(sentences) + "\n", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -105,4 +105,4 @@ def test_the_recipe_trains_a_pair_from_aligned_files(readme_bin, tmp_path):
     assert [(s["data"], s["beam"], s["sentences"]) for s in scores] == [("test.sv", n, HELD_OUT) for n in (1, 5)]
     assert min(s["bleu"] for s in scores) > 60
     assert (tmp_path / "runs/sv-en/curves.png").read_bytes().startswith(b"\x89PNG")
-    assert done.stdout.splitlines()[-1] == pair[1]
+    assert done.stdout.splitlines()[-1] == translated[1]

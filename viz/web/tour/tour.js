@@ -328,7 +328,7 @@ function createQuiz(onAnswer) {
     });
   }
 
-  function createVerdict({ right, told: explanation }, choice) {
+  function createVerdict({ right, answer: explanation }, choice) {
     const words = choice < 0 ? "" : right.includes(choice) ? t("Right.") : t("Not so.");
     return el("p", { class: "told" }, words ? [el("b", {}, words), " "] : "", explanation);
   }
