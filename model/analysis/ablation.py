@@ -28,7 +28,6 @@ from attention_atlas.model.trace.interventions import Interventions, positions_o
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.maps import jensen_shannon_bits
-from attention_atlas.model.trace.tokens import Token
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE, word_groups
 from attention_atlas.model.translator import Translator
@@ -111,13 +110,13 @@ def shuffle_words(text: str, *, seed: int) -> str:
     return " ".join(shuffled)
 
 
-def match_token_order(old: tuple[Token, ...], new: tuple[Token, ...]) -> np.ndarray:
+def match_token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
     """Return the order, int [length], with which old[order[i]] == new[i], for the same words in two orders.
 
     Equal words keep their order among themselves. Raises a Refusal, which is a ValueError, if the words differ.
     """
     old_words = _split_words(old)
-    starts: dict[tuple[Token, ...], list[int]] = {}  # where each word begins that `new` has not used yet
+    starts: dict[tuple[str, ...], list[int]] = {}  # where each word begins that `new` has not used yet
     start = 0
     for word in old_words:
         starts.setdefault(word, []).append(start)
@@ -143,11 +142,11 @@ def match_token_order(old: tuple[Token, ...], new: tuple[Token, ...]) -> np.ndar
     return np.array(order)
 
 
-def _split_words(tokens: tuple[Token, ...]) -> list[tuple[Token, ...]]:
+def _split_words(tokens: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [tuple(tokens[i] for i in group) for group in word_groups(tokens)]
 
 
-def _quote(word: tuple[Token, ...]) -> str:
+def _quote(word: tuple[str, ...]) -> str:
     return repr("".join(word).replace(SPACE, ""))
 
 

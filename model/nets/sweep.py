@@ -73,18 +73,22 @@ class Sweep:
                 "a sweep needs a value for each patch that its interventions name, and for no other: "
                 f"{len(self.interventions.patches)} patches, {len(self.values)} values"
             )
-        for kind, gates in self.gates.items():
-            _check_axes(gates, (3, 4), f"gates of {AttentionKind(kind).value}")
-        for kind, replacement in self.replacements.items():
-            _check_axes(replacement, (5,), f"replacements of {AttentionKind(kind).value}")
+        for name, axes in (("gates", (3, 4)), ("replacements", (5,))):
+            tensors = {AttentionKind(kind): tensor for kind, tensor in getattr(self, name).items()}
+            for kind, tensor in tensors.items():
+                _check_axes(tensor, axes, f"{name} of {kind.value}")
+            object.__setattr__(self, name, tensors)
         for patch, value in self.values.items():
+            if not isinstance(value, PatchValue):
+                raise ValueError(f"the value at {patch.place} must be a PatchValue, found {value!r:.80}")
             _check_axes(value.value, (3,), f"the value at {patch.place}")
             if value.weight is not None:
                 _check_axes(value.weight, (2,), f"the weight at {patch.place}")
 
     def __bool__(self) -> bool:
-        """Whether the sweep changes or captures anything."""
-        return bool(self.interventions or self.gates or self.values or self.edits or self.capture)
+        """Return whether the sweep holds anything, if only replacements for the gates of another sweep."""
+        parts = (self.interventions, self.gates, self.replacements, self.values, self.edits)
+        return any(map(bool, parts)) or self.capture is not None
 
     @property
     def source_positions(self) -> Positions:
@@ -97,7 +101,8 @@ class Sweep:
     def for_trace(self) -> Interventions:
         """Return the interventions that a trace stores, with a description in place of tensors and functions."""
         parts = [
-            *(f"gates on heads of {AttentionKind(kind).value}" for kind in self.gates),
+            *(f"gates on heads of {kind.value}" for kind in self.gates),
+            *(f"replacements of heads of {kind.value}" for kind in self.replacements),
             *([f"{len(self.values)} patches"] if self.values else []),
             *(f"{name} edited by a function" for name, _ in self.edits),
         ]
@@ -116,11 +121,11 @@ class Sweep:
             raise ValueError(f"a sweep's tensors must have one number of rows, found {sorted(sizes)}")
         return sizes.pop() if sizes else 1
 
-    def select(self, rows: Tensor) -> Sweep:
-        """Return the sweep of the batch rows [new_batch]."""
+    def select(self, indices: Tensor) -> Sweep:
+        """Return the sweep with the batch rows of these indices [new_batch], as beam search reorders its rows."""
 
         def take(tensor: Tensor | None) -> Tensor | None:
-            return tensor if tensor is None or len(tensor) == 1 else tensor.index_select(0, rows.to(tensor.device))
+            return tensor if tensor is None or len(tensor) == 1 else tensor.index_select(0, indices.to(tensor.device))
 
         return replace(
             self,
@@ -174,8 +179,9 @@ def check(
 def combine(first: Changes | None, second: Changes | None) -> Changes:
     """Return both changes at once; None counts as no changes.
 
-    The first's edits come before the second's, and an edit in both is made twice. Of two captures only the second's is
-    used. Raises ValueError if both have gates, replacements or values of patches.
+    The first's edits come before the second's, and an edit in both is made twice. Replacements of one hold for the
+    gates of the other. Raises ValueError for other types, where both have gates or replacements of one kind or a value
+    of the same patch, and where both have a capture.
     """
     for changes in (first, second):
         if not isinstance(changes, Interventions | Sweep | None):
@@ -184,20 +190,23 @@ def combine(first: Changes | None, second: Changes | None) -> Changes:
                 "attention_atlas.model.trace.interventions_file.from_plain() makes Interventions of plain data"
             )
     if not first or not second:
-        return second or first
+        return second or first or NO_INTERVENTIONS
     if isinstance(first, Interventions) and isinstance(second, Interventions):
         return first | second
     a, b = (each if isinstance(each, Sweep) else Sweep(each) for each in (first, second))
     for name in ("gates", "replacements", "values"):
-        if getattr(a, name) and getattr(b, name):
-            raise ValueError(f"two sweeps that both have {name} cannot be combined")
+        if shared := getattr(a, name).keys() & getattr(b, name).keys():
+            keys = ", ".join(sorted(key.value if isinstance(key, AttentionKind) else str(key.place) for key in shared))
+            raise ValueError(f"two sweeps with {name} of {keys} cannot be combined")
+    if a.capture is not None and b.capture is not None:
+        raise ValueError("two sweeps with a capture cannot be combined: capture all places in one")
     return Sweep(
         combine(a.interventions, b.interventions),
         {**a.gates, **b.gates},
         {**a.replacements, **b.replacements},
         {**a.values, **b.values},
         a.edits + b.edits,
-        b.capture or a.capture,
+        a.capture if b.capture is None else b.capture,
     )
 
 
@@ -327,9 +336,10 @@ def slice_positions(tensor: Tensor, axis: int, first: int, length: int, name: st
     return tensor.narrow(axis, first, length)
 
 
-def _check_axes(tensor: Tensor, axes: tuple[int, ...], name: str) -> None:
-    if tensor.ndim not in axes or not tensor.is_floating_point():
+def _check_axes(tensor: object, axes: tuple[int, ...], name: str) -> None:
+    is_tensor = isinstance(tensor, Tensor)
+    if not is_tensor or tensor.ndim not in axes or not tensor.is_floating_point():
+        found = f"{tensor.dtype} {list(tensor.shape)}" if is_tensor else type(tensor).__name__
         raise ValueError(
-            f"{name} must be floating-point with {' or '.join(map(str, axes))} axes, found {tensor.dtype} "
-            f"{list(tensor.shape)}"
+            f"{name} must be a floating-point tensor with {' or '.join(map(str, axes))} axes, found {found}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,7 +13,8 @@ from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import greedy_with_records
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.masks import pad
-from attention_atlas.model.nets.sweep import Sweep
+from attention_atlas.model.nets.places.visit import Capture
+from attention_atlas.model.nets.sweep import PatchValue, Sweep, combine, for_trace
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import Edge, Interventions, Patch, Positions, Stream
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
@@ -20,6 +22,7 @@ from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = TRANSFORMER_KINDS
 HEADS = 4
+STREAM = Patch(Stream(Side.DECODER, 0))
 SOURCES, TARGETS = [[4, 20, 31, 45, 20, 61, 2], [4, 33, 2]], [[1, 30, 41], [1, 52, 30, 77, 12]]
 ALL_HEADS = [
     (kind, layer, head)
@@ -191,6 +194,56 @@ def test_a_replacement_fills_a_partly_closed_gate(model):
     torch.testing.assert_close(model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)
 
 
+def test_a_head_that_is_off_is_replaced(model):
+    source, target = batch()
+    off, replacements = Interventions(heads_off={(CROSS, 1, 2)}), {CROSS: torch.randn(1, 3, HEADS, 1, 8)}
+    closed = gates(1)
+    closed[CROSS][0, 1, 2] = 0.0
+    torch.testing.assert_close(
+        model(source, target, interventions=Sweep(off, replacements=replacements)).logits,
+        model(source, target, interventions=Sweep(gates=closed, replacements=replacements)).logits,
+        atol=1e-6,
+        rtol=0,
+    )
+
+
+def test_combined_sweeps_use_the_replacements_of_either(model):
+    source, target = batch()
+    closed, replacements = Sweep(gates=gates(1, 0.0)), Sweep(replacements={"cross": torch.randn(1, 3, HEADS, 1, 8)})
+    whole = Sweep(gates=closed.gates, replacements=replacements.replacements)
+    assert bool(replacements)
+    expected = model(source, target, interventions=whole).logits
+    for pair in ((closed, replacements), (replacements, closed)):
+        assert torch.equal(model(source, target, interventions=combine(*pair)).logits, expected)
+    assert not torch.allclose(model(source, target, interventions=closed).logits, expected)
+    assert for_trace(whole).in_words.endswith("; replacements of heads of cross")
+
+
+def test_sweeps_combine_unless_both_set_the_same():
+    values = gates(1)
+    first, second = Sweep(gates={CROSS: values[CROSS]}), Sweep(gates={ENCODER: values[ENCODER]})
+    assert combine(first, second).gates == {CROSS: values[CROSS], ENCODER: values[ENCODER]}
+    assert combine(None, None) == Interventions()
+    capture = Capture(("logits",))
+    assert combine(Sweep(capture=capture), first).capture is combine(first, Sweep(capture=capture)).capture is capture
+    for pair, message in (
+        ((first, first), "gates of cross cannot be combined"),
+        ((Sweep(capture=capture), Sweep(capture=Capture(("encoder.final",)))), "with a capture cannot be combined"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            combine(*pair)
+
+
+def test_a_kind_may_be_given_by_its_value(model):
+    source, target = batch()
+    closed, replacements = torch.zeros(1, 3, HEADS), torch.ones(1, 3, HEADS, 1, 8)
+    by_value = Sweep(gates={"cross": closed}, replacements={"cross": replacements})
+    by_kind = Sweep(gates={CROSS: closed}, replacements={CROSS: replacements})
+    assert torch.equal(
+        model(source, target, interventions=by_value).logits, model(source, target, interventions=by_kind).logits
+    )
+
+
 def test_gates_stay_with_their_row_when_sentences_end(model):
     """Greedy decoding of one sentence under three settings at once gives what each gives alone."""
     torch.manual_seed(8)
@@ -228,6 +281,14 @@ def test_heads_that_are_off_stay_off_with_any_gate(model):
             lambda: Sweep(gates=gates(2), replacements={ENCODER: torch.zeros(3, 2, HEADS, 1, 8)}),
             r"one number of rows.*\[2, 3\]",
         ),
+        (
+            lambda: Sweep(gates={CROSS: [[[1.0] * HEADS] * 3]}),
+            "gates of cross must be a floating-point tensor.*found list",
+        ),
+        (lambda: Sweep(replacements={CROSS: np.zeros((1, 3, HEADS, 1, 8))}), "replacements of cross.*found ndarray"),
+        (lambda: Sweep(gates={"sideways": torch.ones(1, 3, HEADS)}), "'sideways' is none of"),
+        (lambda: Sweep(Interventions(patches={STREAM}), values={STREAM: torch.ones(1, 1, 32)}), "must be a PatchValue"),
+        (lambda: Sweep(Interventions(patches={STREAM}), values={STREAM: PatchValue([1.0])}), "found list"),
         (lambda: Sweep(Interventions(heads_off=frozenset({(CROSS, 9, 0)}))), "found 9"),
         (lambda: Sweep(Interventions(patches=frozenset({Patch(Stream(Side.DECODER, 0))}))), "1 patches, 0 values"),
         (lambda: Interventions(patches=frozenset({Patch(Stream(Side.DECODER, 0))})), "patches need their values"),

@@ -120,6 +120,23 @@ def test_a_card_has_its_heads_statistics_here_and_in_the_survey(scene, surveyed)
             survey.card(scene, wrong)
 
 
+def test_a_head_that_is_only_named_for_induction_has_a_card(scene, surveyed):
+    direction = surveyed.survey.directions["de-en"]
+    encoder = direction.kinds[ENCODER]
+    statistics = {name: replace(e, adjusted=np.ones_like(e.adjusted)) for name, e in encoder.statistics.items()}
+    induction = statistics["induction"]
+    statistics["induction"] = replace(
+        induction, low=np.ones_like(induction.low), adjusted=np.zeros_like(induction.adjusted)
+    )
+    named = replace(encoder, statistics=statistics)
+    assert named.head_names()[1][2] == ("induction",) and "induction" not in named.examples
+    kinds = {**direction.kinds, ENCODER: named}
+    changed = replace(scene, made_by=with_survey(surveyed, replace(direction, kinds=kinds)))
+    *_, row, _ = survey.card(changed, {"kind": "encoder_self", "layer": 1, "head": 2})
+    examples, similar = row["blocks"][1]["blocks"]
+    assert examples["rows"] and len(similar["rows"]) == survey.NUM_SIMILAR
+
+
 def test_word_links_start_with_the_row_that_aligns_best(scene, surveyed):
     direction = surveyed.survey.directions["de-en"]
     cross = direction.kinds[AttentionKind.CROSS]

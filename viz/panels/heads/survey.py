@@ -147,12 +147,14 @@ def _statistics_table(
 def _example_sentences(scene: Scene, survey: KindSurvey, layer: int, head: int, names: tuple[str, ...]) -> dict:
     """Return a table of sentences in which a statistic of the head is largest, typical and smallest.
 
-    The statistic is that of the head's first name; for a head without a name the one furthest above chance.
+    The statistic is the first of the head's names that has examples; without one, that furthest above chance. Induction
+    has none, since it is measured on random sequences.
     """
     above_chance = {
         name: survey.statistics[name].value[layer, head] - survey.statistics[name].chance for name in survey.examples
     }
-    name = names[0] if names else max(above_chance, key=above_chance.get, default=None)
+    furthest = max(above_chance, key=above_chance.get, default=None)
+    name = next((name for name in names if name in above_chance), furthest)
     if name is None or not surveys.can_survey(scene.trace.direction):
         return blocks.note("There are no example sentences in this language.")
     lines = sentences(parse_direction(scene.trace.direction)[0])
