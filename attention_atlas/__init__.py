@@ -20,7 +20,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["Interventions", "Translator", "circuits", "edits", "lenses", "viz", "why"]
 
 # In a wheel, model/ and viz/ are inside this package; in a checkout they are next to it.
