@@ -320,7 +320,7 @@ function createPresentation() {
 // Return functions that lay out a picture for a small screen and enlarge it to fill `room`, so that
 // its letters grow with it.
 function createFit(room) {
-  let layout = "", // "width height" that the picture is laid out for
+  let layout = "", // width and height that the picture is laid out for
     // A picture that is too high for the room is enlarged less, by this factor, and so laid out wider,
     // which makes it lower.
     reduction = { roomSize: "", by: 1 };
