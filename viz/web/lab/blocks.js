@@ -54,17 +54,13 @@ const CELLS = {
   symbols: (cell) => math(toText(cell.text)),
   strip,
   bar: (cell) =>
-    el(
-      "span",
-      { class: "bar", style: `--share: ${cell.share}` },
+    el("span", { class: "bar", style: `--share: ${cell.share}` }, [
       el("span", { class: "number" }, localizeNumber(String(toText(cell.text)))),
-    ),
+    ]),
   shade: (cell) =>
-    el(
-      "span",
-      { class: cell.framed ? "shade framed" : "shade", style: `--share: ${cell.share}` },
+    el("span", { class: cell.framed ? "shade framed" : "shade", style: `--share: ${cell.share}` }, [
       cell.text,
-    ),
+    ]),
   verdict: (cell) =>
     el(
       "span",
@@ -73,11 +69,9 @@ const CELLS = {
       cell.text ? el("small", {}, cell.text) : null,
     ),
   dot: (cell) =>
-    el(
-      "span",
-      { class: `dot ${cell.passed ? "yes" : "no"}`, title: cell.text },
+    el("span", { class: `dot ${cell.passed ? "yes" : "no"}`, title: cell.text }, [
       el("span", { class: "sr-only" }, cell.passed ? t("yes") : t("no")),
-    ),
+    ]),
   token: (cell) => el("span", { class: "token", dir: "auto" }, cell.text),
   button: (cell, api) => actionButton(cell.text, () => follow(cell.to, api)),
 };
@@ -116,23 +110,17 @@ function table(block, afterInsert, api) {
     isNumberColumn = block.columns.map((_, i) => rows.some((cells) => isNumeric(cells[i])));
   function createCell(value, i, values) {
     const isRight = isNumberColumn[i] && typeof value === "string" && NUMBER.test(value);
-    return el(
-      "td",
-      { class: isRight ? "right" : classOf(value, values[i + 1]) },
+    return el("td", { class: isRight ? "right" : classOf(value, values[i + 1]) }, [
       drawCell(value, api),
-    );
+    ]);
   }
   const createRow = ([name, ...values], isMarked) =>
-    el(
-      "tr",
-      { class: isMarked ? "marked" : null },
-      el(
-        "th",
-        { scope: "row", class: classOf(name) === "words" ? "words" : null },
+    el("tr", { class: isMarked ? "marked" : null }, [
+      el("th", { scope: "row", class: classOf(name) === "words" ? "words" : null }, [
         drawCell(name, api),
-      ),
+      ]),
       values.map((value, i) => createCell(value, i + 1, [name, ...values])),
-    );
+    ]);
   const element = tableOf(
     block.columns.map((name, i) =>
       name ? el("th", { scope: "col", class: isNumberColumn[i] ? "right" : null }, name) : el("td"),
@@ -141,12 +129,10 @@ function table(block, afterInsert, api) {
   );
   if (block.foot) element.append(el("tfoot", {}, createRow(block.foot, false)));
   const firstTitle = toText(block.columns[0] || block.columns[1]);
-  return el(
-    "div",
-    { class: "titled" },
+  return el("div", { class: "titled" }, [
     block.caption ? el("p", { class: "caption" }, block.caption) : null,
     createScrollBox(element, { "aria-label": block.caption || `${t("table")}: ${firstTitle}` }),
-  );
+  ]);
 }
 
 const children = (block, afterInsert, api) =>
@@ -224,9 +210,7 @@ function exports(block, afterInsert, api) {
     ["png", t("What is shown, as a picture")],
     ["svg", t("What is shown, as a vector picture")],
   ];
-  return el(
-    "div",
-    { class: "exports", role: "group", "aria-label": t("Export and share") },
+  return el("div", { class: "exports", role: "group", "aria-label": t("Export and share") }, [
     el("span", { class: "caption" }, t("Export")),
     block.picture &&
       pictures.map(([format, title]) =>
@@ -236,7 +220,7 @@ function exports(block, afterInsert, api) {
       exportButton(text.toUpperCase(), about, () => requestFile(text)),
     ),
     status,
-  );
+  ]);
 }
 
 // The functions that draw most types of blocks; panel.js adds the others.
@@ -244,48 +228,36 @@ export const SIMPLE_BLOCKS = {
   frames,
   text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
   formula: (b) =>
-    el(
-      "p",
-      { class: "formula" },
+    el("p", { class: "formula" }, [
       toText(b.text)
         .split(/ {2,}/) // several formulas: on a narrow page, each has its own line
         .map((part) => el("span", {}, math(part))),
       b.source ? el("small", {}, b.source) : null,
-    ),
+    ]),
   facts: (b) =>
-    el(
-      "dl",
-      { class: "facts" },
+    el("dl", { class: "facts" }, [
       b.items.map(([name, value, note]) =>
-        el(
-          "div",
-          {},
+        el("div", {}, [
           el("dt", {}, name),
           el("dd", {}, localizeNumber(String(toText(value)))),
           note ? el("dd", { class: "note" }, note) : null,
-        ),
+        ]),
       ),
-    ),
+    ]),
   cards: (b) =>
-    el(
-      "div",
-      { class: "cards" },
+    el("div", { class: "cards" }, [
       b.items.map(([title, words, note]) =>
-        el(
-          "div",
-          { class: "card" },
+        el("div", { class: "card" }, [
           el("h2", {}, title),
           el("p", { dir: "auto" }, words),
           note ? el("small", {}, note) : null,
-        ),
+        ]),
       ),
-    ),
+    ]),
   slot: (b, afterInsert, api) =>
-    el(
-      "div",
-      { class: "slot", "data-slot": b.slot, "aria-live": "polite" },
+    el("div", { class: "slot", "data-slot": b.slot, "aria-live": "polite" }, [
       children(b, afterInsert, api),
-    ),
+    ]),
   row: (b, afterInsert, api) => el("div", { class: "row" }, children(b, afterInsert, api)),
   stack: (b, afterInsert, api) => el("div", { class: "stack" }, children(b, afterInsert, api)),
   folded: (b, afterInsert, api) =>
@@ -300,26 +272,20 @@ export const SIMPLE_BLOCKS = {
   },
   // Texts whose words may have a number: as a shade, and as a superscript, which screen readers read aloud.
   marked: (b) =>
-    el(
-      "div",
-      { class: "marked-texts" },
+    el("div", { class: "marked-texts" }, [
       b.texts.map(({ title, words, note }) =>
-        el(
-          "div",
-          { class: "marked-text" },
+        el("div", { class: "marked-text" }, [
           el("h2", {}, title),
-          el(
-            "p",
-            { dir: "auto" },
+          el("p", { dir: "auto" }, [
             words.flatMap(([word, n]) => [
               n ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n))) : word,
               " ",
             ]),
-          ),
+          ]),
           note ? el("small", {}, note) : null,
-        ),
+        ]),
       ),
-    ),
+    ]),
   maps: (b, afterInsert, api) =>
     maps(b, (map, title) =>
       createPicture(map, {

@@ -60,7 +60,7 @@ const addLabel = (id, { label, info, scale }, kind, attributes, ...parts) =>
     "div",
     { class: `control ${kind}`, style: scale ? `--scale: ${scale}` : null, ...attributes },
     el("span", { class: "label" }, el("span", { id }, label), info ? el("small", {}, info) : ""),
-    ...parts,
+    parts,
   );
 
 function createSlider(id, description, onMove) {
@@ -102,13 +102,11 @@ function createChoice(id, description, onMove) {
   const attributes = { "aria-labelledby": id, onchange: onMove };
   const choices = folded
     ? menu(options, start, attributes)
-    : el(
-        "div",
-        { class: "options", role: "radiogroup", ...attributes },
+    : el("div", { class: "options", role: "radiogroup", ...attributes }, [
         options.map(([value, words]) =>
           el("label", {}, el("input", { type: "radio", name: id, value }), el("span", {}, words)),
         ),
-      );
+      ]);
   const set = (value) => {
     if (!options.some(([option]) => option === value)) return; // a link may contain anything
     if (folded) choices.value = value;

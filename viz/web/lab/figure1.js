@@ -58,11 +58,9 @@ export function flow(block, afterInsert, api) {
   let memory = null; // the box of the encoder's output
 
   const createSublayer = ({ boxes, residual, norm, first: isNormFirst, memory: readsMemory }) => {
-    const row = el(
-      "div",
-      { class: "function" },
+    const row = el("div", { class: "function" }, [
       boxes.map((box, i) => createBox(box, boxes.length > 1 && i !== 1 ? "aside" : "")),
-    );
+    ]);
     const plus = residual ? el("span", { class: "plus", "aria-hidden": "true" }, "+") : null,
       normBox = createBox(norm, "norm"),
       parts = isNormFirst ? [normBox, row, plus] : [row, plus, normBox],
@@ -79,24 +77,18 @@ export function flow(block, afterInsert, api) {
       t("× {n} layers", { n: layers }),
       el("small", {}, t("pictured: layer {n}", { n: layer })),
     ];
-    return el(
-      "div",
-      { class: "column" },
+    return el("div", { class: "column" }, [
       el("h2", {}, title),
-      el(
-        "div",
-        { class: "stack" },
+      el("div", { class: "stack" }, [
         el("p", { class: "words", dir: "auto" }, words.join(" ")),
         el("div", { class: "entry" }, entry.map(createEnd)),
-        el(
-          "div",
-          { class: "layers" },
+        el("div", { class: "layers" }, [
           sublayers.map(createSublayer),
           button(repetition, () => api.openLink(link), { class: "times" }),
-        ),
-        ...exitBoxes,
-      ),
-    );
+        ]),
+        exitBoxes,
+      ]),
+    ]);
   };
   const lines = svg("svg", { class: "joins", "aria-hidden": "true" });
   const root = el("div", { class: "flow" }, lines, block.stacks.map(createStack));

@@ -68,28 +68,22 @@ function createKinds(block, about, hooksFor) {
       hooksFor(kind),
     ),
   );
-  const root = el(
-    "div",
-    { class: "heads" },
+  const root = el("div", { class: "heads" }, [
     createPicture(
-      el(
-        "div",
-        { class: "kinds" },
+      el("div", { class: "kinds" }, [
         block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root)),
-      ),
+      ]),
       about(""),
     ),
     block.legend.length
-      ? el(
-          "p",
-          { class: "legend" },
+      ? el("p", { class: "legend" }, [
           block.legend.map(({ marks, text }) =>
             el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text),
           ),
-        )
+        ])
       : null,
     status,
-  );
+  ]);
   return { root, grids };
 }
 
@@ -186,13 +180,11 @@ export function heads(block, afterInsert, api) {
 export function grid(block, afterInsert, api) {
   const status = el("p", { class: "status", role: "status" });
   const { root } = drawGrid(block, (name) => (status.textContent = toText(name ?? "")));
-  return el(
-    "div",
-    { class: "heads wide" },
+  return el("div", { class: "heads wide" }, [
     createPicture(createScrollBox(root, { tabindex: null, role: null }), {
       ...api.describePicture(toText(block.name)),
       svg: () => drawing.elementSvg(root),
     }),
     status,
-  );
+  ]);
 }

@@ -99,12 +99,10 @@ export default function lab(root, api) {
   };
   const fold =
     folded &&
-    el(
-      "details",
-      { id: `${tab}-fold`, ontoggle: () => fold.open && openFirst() },
+    el("details", { id: `${tab}-fold`, ontoggle: () => fold.open && openFirst() }, [
       el("summary", {}, toText(folded)),
       strip.element,
-    );
+    ]);
   const questionRoot = el("div", { class: "atlas-root atlas-question", "data-mounted": "" });
   root.replaceChildren(
     ...(asks ? [el("div", { id: `${tab}-question` }, questionRoot)] : []),

@@ -101,19 +101,13 @@ function createHeatmap(map) {
   });
   const labels = (names, side, size) =>
     names.length && size >= MIN_LABELLED
-      ? el(
-          "div",
-          { class: side, "aria-hidden": "true", style: `--cell: ${size}px` },
+      ? el("div", { class: side, "aria-hidden": "true", style: `--cell: ${size}px` }, [
           names.map((name) => el("span", {}, shortName(name))),
-        )
+        ])
       : null;
-  return el(
-    "figure",
-    { class: "heatmap" },
+  return el("figure", { class: "heatmap" }, [
     el("figcaption", {}, title, " ", el("small", {}, size)),
-    el(
-      "div",
-      { class: "framed" },
+    el("div", { class: "framed" }, [
       labels(columns, "above", cellWidth),
       labels(rows, "beside", cellHeight),
       el(
@@ -126,9 +120,9 @@ function createHeatmap(map) {
         map.frame ? cover(el("span", { class: "frame" }), ...map.frame) : null,
         cursor,
       ),
-    ),
+    ]),
     reading,
-  );
+  ]);
 }
 
 /**
@@ -137,11 +131,9 @@ function createHeatmap(map) {
  * @param {(figure: any, title?: any) => any} [wrap] returns the node that is put on the page for a heatmap
  */
 export const maps = (block, wrap = (figure) => figure) =>
-  el(
-    "div",
-    { class: "maps" },
+  el("div", { class: "maps" }, [
     block.maps.map((map) => wrap(createHeatmap(map), toText(map.title))),
-  );
+  ]);
 
 /**
  * The block of bar charts. A row [label, shares, texts] has a bar for each of its shares.
@@ -151,26 +143,20 @@ export const maps = (block, wrap = (figure) => figure) =>
  */
 export function bars(block, afterInsert, api) {
   const row = ([label, shares, texts]) =>
-    el(
-      "div",
-      { class: "bar-row", role: "listitem" },
+    el("div", { class: "bar-row", role: "listitem" }, [
       el("span", { class: "token", dir: "auto" }, label),
-      el(
-        "span",
-        { class: "meters" },
+      el("span", { class: "meters" }, [
         shares.map((share) => el("i", { style: `--share: ${share}` })),
-      ),
+      ]),
       el("span", { class: "number" }, texts.join(" → ")),
-    );
+    ]);
   const legend = () => block.legend.map((name) => el("span", {}, el("i", {}), name));
   const charts = block.charts.map(({ marked, title, note, rows }) =>
-    el(
-      "figure",
-      { class: marked ? "marked" : null },
+    el("figure", { class: marked ? "marked" : null }, [
       el("figcaption", {}, title, note ? el("small", {}, note) : null),
       block.legend.length ? el("p", { class: "legend" }, legend()) : null,
       el("div", { class: "bar-rows", role: "list" }, rows.map(row)),
-    ),
+    ]),
   );
   return createPicture(el("div", { class: "bar-charts" }, charts), api.describePicture(""));
 }

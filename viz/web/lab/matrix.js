@@ -48,25 +48,21 @@ export function matrix(block, afterInsert, api) {
 
   // A cell of the margin: parts {text, look, about}, one below the other.
   const marginCell = (parts) =>
-    el(
-      "td",
-      { class: "margin" },
+    el("td", { class: "margin" }, [
       parts.map(({ text, look, about }) =>
         look === "noted"
           ? el("span", { class: "noted", title: text }, MARK)
           : el("span", { class: look, title: about }, text),
       ),
-    );
+    ]);
 
-  const sides = el(
-    "tr",
-    { class: "sides" },
+  const sides = el("tr", { class: "sides" }, [
     el("td"),
     groups.map(([title, span], i) =>
       el("th", { scope: "colgroup", colspan: span, class: i ? "first" : null }, title),
     ),
     margins.map(() => marginCell([])),
-  );
+  ]);
   const words = columns.map(({ text }, i) =>
     el(
       "th",
@@ -81,24 +77,20 @@ export function matrix(block, afterInsert, api) {
       text,
     ),
   );
-  const names = el(
-    "tr",
-    {},
+  const names = el("tr", {}, [
     el("td"),
     words,
     margins.map(([title, about]) =>
       el("th", { scope: "col", class: "margin", title: about }, title),
     ),
-  );
+  ]);
 
   function createCell(line, i) {
     const cell = line.cells[i];
     if (!cell)
-      return el(
-        "td",
-        { class: `cell none${columnClass(i)}`, title: block.none },
+      return el("td", { class: `cell none${columnClass(i)}`, title: block.none }, [
         el("span", {}, "·"),
-      );
+      ]);
     const name = t("{method}, {word}: {n}", {
       method: toText(line.name),
       word: toText(columns[i].name) || columns[i].text,
@@ -117,13 +109,11 @@ export function matrix(block, afterInsert, api) {
       currentTarget.classList.add("chosen");
       api.askForSlot(block.act, block.act, { column: i, row: line.key });
     };
-    return el(
-      "td",
-      { class: `cell${columnClass(i)}` },
+    return el("td", { class: `cell${columnClass(i)}` }, [
       block.act
         ? button(cell.text, explain, { tabindex: "-1", "data-column": i, ...attributes })
         : el("span", attributes, cell.text),
-    );
+    ]);
   }
 
   function createRow(line) {
@@ -131,12 +121,8 @@ export function matrix(block, afterInsert, api) {
       i,
       i ? t("layer {n}", { n: i }) : t("all layers"),
     ]);
-    return el(
-      "tr",
-      { "data-key": line.key, hidden: line.folded },
-      el(
-        "th",
-        { scope: "row", title: line.about.map(toText).join(" ") || null },
+    return el("tr", { "data-key": line.key, hidden: line.folded }, [
+      el("th", { scope: "row", title: line.about.map(toText).join(" ") || null }, [
         el("span", { class: "method" }, line.name),
         line.evidence
           ? el("span", { class: `kind ${line.kind.replace(" ", "-")}` }, line.evidence)
@@ -147,12 +133,12 @@ export function matrix(block, afterInsert, api) {
               onchange: (event) => requestRow(line, Number(event.target.value)),
             })
           : null,
-      ),
+      ]),
       line.cells
         ? columns.map((_, i) => createCell(line, i))
         : el("td", { class: "waiting", colspan: columns.length }, t("Computing …")),
       (line.cells ? line.margins : margins.map(() => [])).map(marginCell),
-    );
+    ]);
   }
 
   const body = el("tbody", {}, block.lines.map(createRow)),
@@ -175,12 +161,10 @@ export function matrix(block, afterInsert, api) {
       if (!body.isConnected || !old) return;
       const hadFocus = old.contains(document.activeElement);
       const row = value.error
-        ? el(
-            "tr",
-            { "data-key": line.key },
+        ? el("tr", { "data-key": line.key }, [
             el("th", { scope: "row" }, line.name),
             el("td", { colspan: width - 1 }, value.error),
-          )
+          ])
         : createRow(value.blocks[0]);
       row.hidden = old.hidden;
       old.replaceWith(row);
@@ -211,13 +195,11 @@ export function matrix(block, afterInsert, api) {
   for (const line of block.lines)
     if (!line.cells) afterInsert.push(() => requestRow(line, 0, showSelected));
   afterInsert.push(showSelected);
-  return el(
-    "div",
-    { class: "matrix" },
+  return el("div", { class: "matrix" }, [
     createPicture(scroll, {
       ...api.describePicture(toText(block.label)),
       svg: () => drawing.elementSvg(table),
     }),
     more,
-  );
+  ]);
 }

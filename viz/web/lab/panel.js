@@ -77,28 +77,20 @@ export function createPanel(description, { parent, follows, link }) {
   });
   controls.set(link);
   parent.append(
-    el(
-      "section",
-      { class: "atlas-frame" },
-      el(
-        "div",
-        { class: "atlas-prose" },
+    el("section", { class: "atlas-frame" }, [
+      el("div", { class: "atlas-prose" }, [
         el("h2", { class: "sr-only" }, toText(title)),
-        el(
-          "p",
-          {},
-          ...markTerms(toText(lead)),
+        el("p", {}, [
+          markTerms(toText(lead)),
           " ",
-          el(
-            "a",
-            { href: linkUrl, target: "_blank", rel: "noopener noreferrer" },
+          el("a", { href: linkUrl, target: "_blank", rel: "noopener noreferrer" }, [
             toText(linkText),
-          ),
-        ),
-      ),
+          ]),
+        ]),
+      ]),
       controls.element ?? "",
       el("div", { id: `panel-${name}`, class: "content" }, root),
-    ),
+    ]),
   );
 
   const setBusy = (isBusy) => root.setAttribute("aria-busy", String(isBusy));

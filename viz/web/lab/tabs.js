@@ -30,12 +30,10 @@ export function createTabs(id, tabs, attributes = {}) {
     all = [...parts.values()];
   const buttons = all.map(({ tab }) => tab),
     moveFocus = (event) => moveTabFocus(event, buttons);
-  const element = el(
-    "div",
-    { id, ...attributes },
+  const element = el("div", { id, ...attributes }, [
     el("div", { class: "strip", role: "tablist", onkeydown: moveFocus }, buttons),
     all.map(({ panel }) => panel),
-  );
+  ]);
   all[0].tab.tabIndex = 0;
 
   function createPart({ name, id: panelId, title }) {

@@ -50,20 +50,16 @@ export function createBeam(hooks) {
     event.preventDefault();
     hooks.search(Number(width.value), Number(penalty.value));
   }
-  const root = el(
-    "div",
-    { class: "beam" },
-    el(
-      "form",
-      { class: "settings", onsubmit: submit },
+  const root = el("div", { class: "beam" }, [
+    el("form", { class: "settings", onsubmit: submit }, [
       el("label", {}, `${t("Width")} `, width),
       el("label", {}, `${t("Length penalty")} α `, penalty, output),
       button(t("Search"), null, { type: "submit", class: "plain strong" }),
       el("span", { class: "caption" }, t("score = log-probability ÷ ((5 + length) / 6)^α")),
-    ),
+    ]),
     content,
     status,
-  );
+  ]);
 
   const open = (path) => hooks.open(path.map((node) => node.id));
 
@@ -75,11 +71,9 @@ export function createBeam(hooks) {
       const parts = [
         el("span", { class: "number" }, formatFixed(score, 2)),
         el("span", { class: "sentence", dir: "auto" }, textOf(path) || t("(nothing)")),
-        el(
-          "span",
-          { class: "about" },
+        el("span", { class: "about" }, [
           finished ? logProbability : `${logProbability}, ${t("unfinished")}`,
-        ),
+        ]),
       ];
       const choice = button(parts, () => open(path), { class: "branch" });
       return el("li", {}, choice);
@@ -99,9 +93,7 @@ export function createBeam(hooks) {
   }
 
   const legend = () =>
-    el(
-      "p",
-      { class: "legend caption" },
+    el("p", { class: "legend caption" }, [
       ["kept", "finished", "pruned"].map((fate) =>
         el("span", {}, el("i", { class: `swatch ${fate}` }), FATES[fate]),
       ),
@@ -109,7 +101,7 @@ export function createBeam(hooks) {
       t(
         "Choose a node to open its prefix. Of the pruned candidates, the best of each step are drawn.",
       ),
-    );
+    ]);
 
   // Where nodes are drawn: index -> {x, y}. The most probable nodes of a step are on top. Of its pruned nodes, only as many as
   // the beam is wide are drawn.
@@ -144,12 +136,10 @@ export function createBeam(hooks) {
     }
     const right = Math.max(...[...places.values()].map(({ x }) => x + BOX)),
       bottom = Math.max(...[...places.values()].map(({ y }) => y + ROW));
-    return svg(
-      "svg",
-      { width: right + 6, height: bottom + 6, class: "search-tree" },
-      ...edges,
-      ...boxes,
-    );
+    return svg("svg", { width: right + 6, height: bottom + 6, class: "search-tree" }, [
+      edges,
+      boxes,
+    ]);
   }
 
   function drawNode(node, i, path, look, transform) {

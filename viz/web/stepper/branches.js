@@ -48,12 +48,10 @@ export function createTree({ open }) {
       total = t("log-probability {value}", { value: formatFixed(branch.total, 2) });
     const content = [
       el("span", { class: "number" }, branch.number),
-      el(
-        "span",
-        { class: "sentence", dir: "auto" },
+      el("span", { class: "sentence", dir: "auto" }, [
         el("span", { class: "shared" }, shared ? `${shared} ` : ""),
         textAfterFork(branch) || t("(end)"),
-      ),
+      ]),
       el("span", { class: "about" }, `${origin} · ${total}`),
     ];
     const choice = button(content, () => open(branch.number), {
@@ -131,21 +129,17 @@ export function createComparison(hooks) {
             { n: steps },
           );
     content.replaceChildren(
-      el(
-        "div",
-        { class: "aligned", tabindex: "0", role: "group", "aria-label": label },
+      el("div", { class: "aligned", tabindex: "0", role: "group", "aria-label": label }, [
         rows.map((indexes) => alignedTokens(pair, indexes)),
-      ),
+      ]),
       el("p", { class: "facts" }, verdict(pair)),
       el("p", { class: "caption" }, explanation),
     );
     if (cross === null) return;
-    const maps = el(
-      "div",
-      { class: "maps" },
+    const maps = el("div", { class: "maps" }, [
       divergences("cross", t("Cross-attention"), cross),
       divergences("decoder_self", t("Decoder self-attention"), prefix),
-    );
+    ]);
     content.append(createPicture(maps, hooks.about(t("Compare"))));
   }
 
@@ -233,20 +227,16 @@ export function createOwnTarget({ force }) {
     event.preventDefault();
     force(text.value);
   }
-  const root = el(
-    "form",
-    { class: "own", onsubmit: submit },
-    el(
-      "p",
-      { class: "caption" },
+  const root = el("form", { class: "own", onsubmit: submit }, [
+    el("p", { class: "caption" }, [
       t(
         "The model is made to write your translation token by token. You see its maps as for any other, and how probable each of your tokens was to it.",
       ),
-    ),
+    ]),
     text,
     button(t("Force-decode it"), null, { type: "submit", class: "plain strong" }),
     verdict,
-  );
+  ]);
 
   function draw(tree, current) {
     const [model] = tree.branches,

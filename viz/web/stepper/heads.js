@@ -28,29 +28,19 @@ export function createHeads(hooks, colours) {
   const status = el("p", { class: "caption reading", "aria-live": "polite" });
   const strips = KINDS.map(([kind, name]) => createStrip(kind, name, colour, hooks, status));
   const ramp = `background: linear-gradient(90deg, ${colours.join(",")})`;
-  const picture = el(
-    "div",
-    {},
-    el(
-      "div",
-      { class: "strips" },
-      strips.map((strip) => strip.root),
-    ),
-    el(
-      "p",
-      { class: "legend caption" },
+  const picture = el("div", {}, [
+    el("div", { class: "strips" }, [strips.map((strip) => strip.root)]),
+    el("p", { class: "legend caption" }, [
       `${t("weight")} 0 `,
       el("i", { class: "ramp", style: ramp }),
       " 1",
-    ),
-  );
-  const root = el(
-    "section",
-    { class: "reading-pane" },
+    ]),
+  ]);
+  const root = el("section", { class: "reading-pane" }, [
     el("h2", {}, title),
     createPicture(picture, hooks.about(title)),
     status,
-  );
+  ]);
   return {
     root,
     /** @param {Path} path */
@@ -72,12 +62,10 @@ function createStrip(kind, title, colour, hooks, status) {
     role: "listbox",
     "aria-label": t("{title}: every layer and head; arrow keys choose one", { title }),
   });
-  const root = el(
-    "figure",
-    { class: `strip ${kind}` },
+  const root = el("figure", { class: `strip ${kind}` }, [
     el("figcaption", { class: "caption" }, title),
     el("div", { class: "scroll" }, labels, stack),
-  );
+  ]);
   /** @type {any} */
   let path = null;
   let tokens = [], // of the columns
@@ -110,12 +98,10 @@ function createStrip(kind, title, colour, hooks, status) {
     );
     stack.replaceChildren(
       ...canvases.map((canvas, layer) =>
-        el(
-          "div",
-          { class: "layer", role: "group" },
+        el("div", { class: "layer", role: "group" }, [
           el("span", { class: "heading", "aria-hidden": "true" }, `L${layer + 1}`),
           el("div", { class: "cells" }, canvas, el("i", { class: "mark" }), options[layer]),
-        ),
+        ]),
       ),
     );
   }

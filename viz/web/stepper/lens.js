@@ -19,23 +19,19 @@ export function createLens(hooks) {
   const choice = el("p", { class: "caption" }),
     status = el("p", { class: "caption", "aria-live": "polite" }),
     scroll = el("div", { class: "scroll" });
-  const root = el(
-    "div",
-    {},
-    el(
-      "p",
-      { class: "caption" },
+  const root = el("div", {}, [
+    el("p", { class: "caption" }, [
       t(
         "What each decoder layer would already predict: its residual stream through a lens, the final norm and the output projection. Colour: probability of that token. Point at a cell for the rank of the token finally taken.",
       ),
-    ),
+    ]),
     choice,
     createPicture(scroll, {
       ...hooks.about(t("Layer by layer")),
       svg: () => elementSvg(scroll.firstChild),
     }),
     status,
-  );
+  ]);
   let name = "logit", // of the selected lens
     columns = []; // step -> its heading and its cells
 
@@ -58,13 +54,11 @@ export function createLens(hooks) {
     const rows = cells.map((row, layer) => {
       const title = layer ? t("after layer {layer}", { layer }) : t("before layer 1"),
         distance = layer < last ? formatSignificant(nats[layer], 2) : null;
-      return el(
-        "tr",
-        {},
+      return el("tr", {}, [
         el("th", { scope: "row" }, title),
         row,
         el("td", { class: "number" }, distance),
-      );
+      ]);
     });
     const distance = t("KL divergence from the end, in nats, mean over steps");
     const head = [

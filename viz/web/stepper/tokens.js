@@ -26,14 +26,12 @@ export function createSentences(hooks) {
     });
   const note = el("p", { class: "caption" }),
     respelled = el("p", { class: "caption respelled" });
-  const root = el(
-    "div",
-    { class: "sentences" },
+  const root = el("div", { class: "sentences" }, [
     el("div", { class: "line" }, el("span", { class: "label" }, t("reads")), source),
     el("div", { class: "line" }, el("span", { class: "label" }, t("writes")), target),
     note,
     respelled,
-  );
+  ]);
   const shadings = [
     ["mean", t("mean of all heads")],
     ["head", t("selected head")],
@@ -159,28 +157,22 @@ export function createCandidates(hooks) {
     event.preventDefault();
     hooks.forceText(text.value, joined.checked);
   }
-  const root = el(
-    "section",
-    { class: "next-token" },
+  const root = el("section", { class: "next-token" }, [
     el("h2", {}, t("Next token")),
     facts,
     createPicture(list, hooks.about(t("Next token"))),
     el("label", { class: "heat" }, `${t("Temperature")} `, slider, output),
-    el(
-      "p",
-      { class: "caption" },
+    el("p", { class: "caption" }, [
       t(
         "Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.",
       ),
-    ),
-    el(
-      "form",
-      { class: "force", onsubmit: submit },
+    ]),
+    el("form", { class: "force", onsubmit: submit }, [
       text,
       el("label", {}, joined, t("no space before")),
       button(t("Put here"), null, { type: "submit" }),
-    ),
-  );
+    ]),
+  ]);
 
   // The content of a row: `token` and `value` are set by draw().
   function rowContent(rank) {

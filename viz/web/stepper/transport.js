@@ -60,15 +60,13 @@ export function createTransport({ go, move, isAtEnd, force }, extras) {
     oninput: () => move(() => Number(slider.value)),
   });
   const counter = el("output", { class: "counter" });
-  const root = el(
-    "div",
-    { class: "transport", role: "toolbar", "aria-label": t("Steps") },
+  const root = el("div", { class: "transport", role: "toolbar", "aria-label": t("Steps") }, [
     el("div", { class: "segmented" }, Object.values(buttons)),
     speed,
     slider,
     counter,
     extras,
-  );
+  ]);
 
   function press(name) {
     if (name === "play") return play();

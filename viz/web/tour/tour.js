@@ -101,11 +101,9 @@ export async function createTours(root, openSheet) {
     claim.hidden = true;
     list.replaceChildren(
       ...stop.tours.map(({ name, title, minutes }) =>
-        el(
-          "option",
-          { value: name, selected: name === stop.tour },
+        el("option", { value: name, selected: name === stop.tour }, [
           t("{title} ({n} min)", { title: toText(title), n: minutes }),
-        ),
+        ]),
       ),
     );
     count.textContent = t("{n} of {all}", { n: stop.stop, all: stop.stops });
@@ -147,13 +145,11 @@ export async function createTours(root, openSheet) {
       holds
         ? el("span", { ...mark, "aria-label": t("The claim holds") }, "✓")
         : el("span", { ...mark, "aria-label": t("The claim does not hold") }, "✗"),
-      el(
-        "span",
-        {},
+      el("span", {}, [
         words,
         " ",
         el("small", { title: origin }, learned ? t("learned") : t("by construction")),
-      ),
+      ]),
     );
   }
 
@@ -347,21 +343,17 @@ function createQuiz(onAnswer) {
     if (!ask) return;
     if (ask.missing) return root.replaceChildren(el("p", { class: "missing" }, ask.missing));
     root.replaceChildren(
-      el(
-        "p",
-        { class: "read" },
+      el("p", { class: "read" }, [
         el("bdi", { class: "source" }, stop.read),
-        ...(ask.hides ? [] : [" → ", el("bdi", { class: "source" }, stop.wrote)]),
-      ),
+        ask.hides ? [] : [" → ", el("bdi", { class: "source" }, stop.wrote)],
+      ]),
       el("p", { class: "prompt", id: "atlas-tour-ask" }, ask.prompt),
-      el(
-        "div",
-        { class: "choices", role: "group", "aria-labelledby": "atlas-tour-ask" },
+      el("div", { class: "choices", role: "group", "aria-labelledby": "atlas-tour-ask" }, [
         ask.choices.map((words, i) => createChoice(stop, words, i)),
         choice === undefined
           ? button(t("Show me"), () => answer(stop, -1), { class: "give-up" })
           : null,
-      ),
+      ]),
       choice === undefined
         ? el("p", { class: "read" }, t("The picture comes with your answer."))
         : createVerdict(ask, choice),

@@ -172,11 +172,9 @@ function createMaps({ frame, index, kind, pair, colour, describe }) {
   );
   const tokenLine = (label, tokens) =>
     el("p", { class: "tokens" }, el("span", { class: "label" }, label), " ", tokens.join(" · "));
-  return el(
-    "div",
-    { class: "grid" },
+  return el("div", { class: "grid" }, [
     grid,
     tokenLine(t("rows:"), rows),
     tokenLine(t("columns:"), columns),
-  );
+  ]);
 }

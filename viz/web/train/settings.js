@@ -107,12 +107,10 @@ function createDrawer(title, ...content) {
     "details",
     { name: "train-drawer", onkeydown: (event) => event.key === "Escape" && close() },
     el("summary", {}, title),
-    el(
-      "div",
-      { class: "drawer" },
+    el("div", { class: "drawer" }, [
       button("✕", close, { class: "close", "aria-label": t("Close") }),
-      ...content,
-    ),
+      content,
+    ]),
   );
   return root;
 }
@@ -155,29 +153,23 @@ export function createSettings(side, options, title) {
     });
   function createMeasurement({ about, update: n, order, changed, default: plain }) {
     const verdict = changed[1] < plain[0] ? " lower" : changed[0] > plain[1] ? " higher" : "";
-    return el(
-      "span",
-      { class: `measured${verdict}`, title: about },
+    return el("span", { class: `measured${verdict}`, title: about }, [
       el("span", { class: "sr-only" }, about),
       el("span", { "aria-hidden": "true" }, order ? t("Word order") : t("{n} updates", { n })),
       el("span", { class: "track" }, createBar("default", plain), createBar("changed", changed)),
-      el(
-        "span",
-        { "aria-hidden": "true" },
+      el("span", { "aria-hidden": "true" }, [
         changed.map((loss) => formatSignificant(loss, 3)).join(" – "),
-      ),
-    );
+      ]),
+    ]);
   }
 
   function createSwitch([name, words, about]) {
     const node = el("input", { type: "checkbox", id: id(name), onchange: update });
     fields.set(name, { node, read: () => node.checked, write: (value) => (node.checked = value) });
-    return el(
-      "div",
-      { class: "switch" },
+    return el("div", { class: "switch" }, [
       el("label", { for: id(name) }, node, el("span", {}, words)),
       el("small", {}, about, (options.measured[name] || []).map(createMeasurement)),
-    );
+    ]);
   }
 
   const seed = el("input", { type: "number", id: id("seed"), min: 0, max: 999, step: 1 });
@@ -209,13 +201,9 @@ export function createSettings(side, options, title) {
     ["start", t("Start as PyTorch’s layers come")],
     ["start_own_output", t("Start as PyTorch’s layers come, output matrix of its own")],
   ];
-  const node = el(
-    "fieldset",
-    { class: "settings" },
+  const node = el("fieldset", { class: "settings" }, [
     el("legend", {}, title),
-    el(
-      "div",
-      { class: "fields" },
+    el("div", { class: "fields" }, [
       createSelect("network", t("Network"), NETWORKS),
       createSelect("layers", t("Encoder layers"), numbers("layers")),
       createSelect("heads", t("Heads per layer"), numbers("heads")),
@@ -225,12 +213,10 @@ export function createSettings(side, options, title) {
       createSelect("dropout", t("Dropout"), rates),
       createSelect("label_smoothing", t("Label smoothing"), rates),
       el("label", { class: "field", for: id("seed") }, el("span", {}, t("Seed")), seed),
-    ),
+    ]),
     createDrawer(
       t("Switches, and what each was measured to do"),
-      el(
-        "div",
-        { class: "fields" },
+      el("div", { class: "fields" }, [
         createSelect("decoder_layers", t("Decoder layers"), [
           ["0", t("as many as the encoder")],
           ...numbers("decoder_layers").slice(1),
@@ -241,11 +227,9 @@ export function createSettings(side, options, title) {
         createSelect("rate", t("Learning rate, times the usual"), numbers("rate")),
         createSelect("momentum", t("Momentum of SGD"), numbers("momentum")),
         createSelect("start", t("Start"), STARTS),
-      ),
+      ]),
       el("div", { class: "switches" }, SWITCHES.map(createSwitch)),
-      el(
-        "p",
-        { class: "note" },
+      el("p", { class: "note" }, [
         t(
           "Measured with five seeds on the first corpus, codes for positions on that of word order, too; the loss is that of the whole corpus, without smoothing.",
         ),
@@ -253,18 +237,16 @@ export function createSettings(side, options, title) {
         t(
           "Drawn is the least to the greatest loss, on one logarithmic scale, more to the right: grey as it is, coloured with the change, orange where it is reliably higher and blue where it is reliably lower.",
         ),
-      ),
-      el(
-        "ul",
-        { class: "note" },
+      ]),
+      el("ul", { class: "note" }, [
         changes
           .filter(([name]) => options.measured[name])
           .map(([name, words]) =>
             el("li", {}, el("b", {}, words), options.measured[name].map(createMeasurement)),
           ),
-      ),
+      ]),
     ),
-  );
+  ]);
 
   function update() {
     const isTransformer = fields.get("network").read() === "transformer",

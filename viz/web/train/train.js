@@ -33,18 +33,14 @@ function createCorpus(corpora) {
       node.setAttribute("aria-pressed", String(corpora[i] === corpus));
   }
   fill(corpora[0]);
-  const node = el(
-    "div",
-    { class: "corpus" },
-    el(
-      "label",
-      { for: "train-corpus" },
+  const node = el("div", { class: "corpus" }, [
+    el("label", { for: "train-corpus" }, [
       t("Corpus: a sentence, a bar | and its translation on each line"),
-    ),
+    ]),
     el("div", { class: "corpora", role: "group", "aria-label": t("Corpora") }, buttons),
     text,
     lesson,
-  );
+  ]);
   return { node, text: () => text.value };
 }
 
@@ -64,13 +60,11 @@ function createOutputs(runs, update) {
   const isRight = (run, row) => outputOf(run, row).text === run.pairs[row].wanted;
   const cell = (run, row) => {
     const { text, finished } = outputOf(run, row);
-    return el(
-      "td",
-      { class: isRight(run, row) ? "right" : null },
+    return el("td", { class: isRight(run, row) ? "right" : null }, [
       isRight(run, row) ? el("b", {}, "✓ ") : null,
       text || t("(nothing)"),
       finished ? "" : " …",
-    );
+    ]);
   };
   const headings = runs.map((run) =>
     t("{run}, greedy: {right} of {n} right, loss {loss}", {
@@ -81,13 +75,11 @@ function createOutputs(runs, update) {
     }),
   );
   const row = ({ text, wanted }, i) =>
-    el(
-      "tr",
-      {},
+    el("tr", {}, [
       el("th", { scope: "row" }, text),
       el("td", {}, wanted),
       runs.map((run) => cell(run, i)),
-    );
+    ]);
   return table([t("Source"), t("Wanted"), ...headings], runs[0].pairs.map(row));
 }
 
@@ -160,46 +152,36 @@ export default function train(root, api) {
     a: createSide("a", t("First setting")),
     b: createSide("b", t("Second setting")),
   };
-  const result = el(
-    "section",
-    { class: "result", hidden: true },
-    el(
-      "div",
-      { class: "transport" },
+  const result = el("section", { class: "result", hidden: true }, [
+    el("div", { class: "transport" }, [
       el("label", { for: "train-update" }, t("Show update")),
       slider,
       counter,
-    ),
+    ]),
     createPicture(chart, { title: () => chart.getAttribute("aria-label"), caption: updateName }),
     outputs,
     words,
-    el(
-      "div",
-      { class: "fields" },
+    el("div", { class: "fields" }, [
       el("label", { class: "field", for: "train-kind" }, el("span", {}, t("Maps of")), kinds),
       el("label", { class: "field", for: "train-pair" }, el("span", {}, t("Sentence")), pairs),
-    ),
+    ]),
     el("div", { class: "pair" }, maps.a.node, maps.b.node),
     reading,
     openButton,
-  );
+  ]);
 
   root.replaceChildren(
     el("h2", { class: "sr-only" }, t("Train your own")),
-    el(
-      "p",
-      { class: "look" },
+    el("p", { class: "look" }, [
       t(
         "Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates, and is gone when you leave.",
         { n: options.updates },
       ),
-    ),
-    el(
-      "div",
-      { class: "setup" },
+    ]),
+    el("div", { class: "setup" }, [
       corpus.node,
       el("div", { class: "both" }, setups.a.node, setups.b.node),
-    ),
+    ]),
     el("div", { class: "actions" }, startButton, stopButton, resumeButton, compareButton, status),
     failed,
     result,

@@ -92,12 +92,10 @@ export function words(block, afterInsert, api) {
     current = { about: block.about, ask: api.askForPage };
     fillSecond();
   });
-  return el(
-    "div",
-    { class: "words" },
+  return el("div", { class: "words" }, [
     el("p", { class: "caption" }, block.hint),
     block.words.map(({ text, position }) =>
       button(text, () => api.askForPage("find", { position }), { class: "chip", dir: "auto" }),
     ),
-  );
+  ]);
 }

@@ -30,14 +30,12 @@ export function createWhyPicture({ p, words }, token) {
   const bars = new Map(); // word -> its bar
 
   const createBar = (name, share, instead) =>
-    el(
-      "div",
-      { class: "bar-row" },
+    el("div", { class: "bar-row" }, [
       el("span", { class: "name" }, name),
       el("span", { class: "meter" }, el("i", { style: `width: ${(100 * share).toFixed(1)}%` })),
       el("span", { class: "value" }, formatPercent(share)),
       el("span", { class: "instead" }, instead),
-    );
+    ]);
 
   function createWord(word) {
     const highlight = (isOn) =>
@@ -71,35 +69,25 @@ export function createWhyPicture({ p, words }, token) {
     const name = t("without {word}", { word: word.text });
     bars.set(word, createBar(name, word.p, alternatives(word.instead)));
   }
-  return el(
-    "div",
-    { class: "why-picture" },
-    el(
-      "div",
-      { class: "coloured" },
+  return el("div", { class: "why-picture" }, [
+    el("div", { class: "coloured" }, [
       side(t("sentence"), true),
       side(t("written before"), false),
-      el(
-        "p",
-        { class: "key" },
+      el("p", { class: "key" }, [
         el("i", { class: "for" }),
         t("speaks for it"),
         el("i", { class: "against" }),
         t("speaks against it"),
-      ),
-    ),
-    el(
-      "div",
-      { class: "bars" },
-      el(
-        "div",
-        { class: "bar-row heading" },
+      ]),
+    ]),
+    el("div", { class: "bars" }, [
+      el("div", { class: "bar-row heading" }, [
         el("span", { class: "name" }),
         el("span", { class: "meter-title" }, t("how probable “{token}” is", { token })),
         el("span", { class: "instead" }, t("instead")),
-      ),
+      ]),
       createBar(t("as it is"), p, []),
       [...bars.values()],
-    ),
-  );
+    ]),
+  ]);
 }

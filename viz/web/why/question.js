@@ -49,12 +49,10 @@ export default function question(root) {
     event.preventDefault();
     if (field.value.trim()) ask({ step: current.step, text: field.value });
   }
-  const form = el(
-    "form",
-    { class: "typed", onsubmit: submit },
+  const form = el("form", { class: "typed", onsubmit: submit }, [
     field,
     button(t("compare"), null, { type: "submit" }),
-  );
+  ]);
   const picture = el("div", {});
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric", hidden: true });
@@ -64,12 +62,10 @@ export default function question(root) {
   });
   const lines = [
     el("div", { class: "line" }, el("span", { class: "label" }, t("why")), tokenChips),
-    el(
-      "div",
-      { class: "line" },
+    el("div", { class: "line" }, [
       el("span", { class: "label" }, t("rather than")),
       el("div", { class: "against" }, contrastChips, form),
-    ),
+    ]),
     el("div", { class: "foot" }, metric, copyButton),
   ];
   const content = [headline, failed, picture, ...lines, note, copied];
