@@ -165,6 +165,7 @@ def test_a_presentation_without_a_picture_says_so(tiny_url, open_page) -> None:
 
 def test_a_tour_without_buttons_can_be_left(tiny_url, open_page) -> None:
     page = open_page(f"{tiny_url}#tour=attention&stop=3&present=1")
+    expect(page.locator(".atlas-tour .count")).to_have_text("3 of 8")  # until then the map of the page is presented
     expect(page.locator(f"{PRESENTED} .detail")).to_be_visible()
     page.evaluate("for (const button of document.querySelectorAll('.atlas-tour .moves button')) button.hidden = true")
     expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_count(2)
