@@ -28,7 +28,8 @@ from tests import ROOT
 TRANSLATIONS = ROOT / "translations"
 DEFINITIONS = {ROOT / "viz/web/core/language.js", ROOT / "model/trace/language.py"}
 PLURAL = "say_plural"
-PYTHON = ("say", PLURAL, "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")
+FACT = "blocks.fact"  # (sentence, value, sentence)
+PYTHON = ("say", PLURAL, "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings", FACT)
 JAVASCRIPT = Language(tree_sitter_javascript.language())
 CALLS = Query(  # Babel's own extractor misses calls inside the arguments of others
     JAVASCRIPT,
@@ -59,7 +60,8 @@ def tour_sentences() -> list[Id]:
 def _from_python(path: Path) -> Iterator[Id]:
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Call) and (function := ast.unparse(node.func)) in PYTHON:
-            texts = [_text(path, node.lineno, ast.literal_eval, argument) for argument in node.args]
+            arguments = node.args[::2] if function == FACT else node.args
+            texts = [_text(path, node.lineno, ast.literal_eval, argument) for argument in arguments]
             yield from [tuple(texts)] if function == PLURAL else texts
 
 

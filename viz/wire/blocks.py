@@ -52,8 +52,13 @@ def formula(symbols: str, source: str = "") -> dict:
 
 
 def facts(*items: tuple[str, str, str]) -> dict:
-    """Large numbers, each with its (name, number, remark)."""
+    """Large numbers, each with its (name, number, remark), as from fact()."""
     return {"type": "facts", "items": [list(item) for item in items]}
+
+
+def fact(name: str, value: str | float, remark: str, /, **values: object) -> tuple[Words, str, Words]:
+    """An item of facts() with a translatable name and remark. A number becomes compact(); values: of the remark."""
+    return Words(name, {}), value if isinstance(value, (str, Words)) else compact(value), Words(remark, values)
 
 
 def cards(*items: tuple[str, str, str]) -> dict:
@@ -116,6 +121,12 @@ def table(
         "marked": list(marked),
         "foot": list(foot) if foot else None,
     }
+
+
+def columns(*pairs: tuple[str, Iterable], **options: object) -> dict:
+    """A table() given by its columns: (heading, cells) pairs of equal length. options: as for table()."""
+    names, cells = zip(*pairs)
+    return table(names, zip(*cells, strict=True), **options)
 
 
 def figure(
@@ -253,6 +264,12 @@ def strip(values: np.ndarray, *, limit: float | None = None, name: str = "") -> 
     values = np.asarray(values, np.float64)
     limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) if limit is None else float(limit)
     return {"cell": "strip", "values": list(map(_short, values)), "limit": limit or 1.0, "signed": True, "name": name}
+
+
+def strips(rows: np.ndarray, names: Iterable[str] = (), *, limit: float | None = None) -> list[dict]:
+    """A column of strips on one scale. rows: [row, number]; names: one per row, or none."""
+    limit = float(np.abs(rows).max()) if limit is None else limit
+    return [strip(values, limit=limit, name=name) for values, name in zip(rows, names or [""] * len(rows))]
 
 
 def bar(share: float, words: str = "") -> dict:

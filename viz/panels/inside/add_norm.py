@@ -21,20 +21,6 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int, token: int)
     sublayer_record = record.sublayers[min(sublayer, len(record.sublayers)) - 1]
     config, function = scene.translator.config, stations.STATION_NAMES[sublayer_record.name]
     sums, names = stations.add_and_norm(sublayer_record), tokens_of(scene, side)
-    limit, normed = float(np.abs(sums.stream[:, :48]).max()), float(np.abs(sums.normed[:, :48]).max())
-    rows = [
-        [
-            blocks.token(name),
-            blocks.strip(sums.stream[i, :48], limit=limit, name=name),
-            blocks.number(float(sums.before[i])),
-            blocks.number(float(sums.scale[i])),
-            blocks.strip(sums.normed[i, :48], limit=normed, name=name),
-            blocks.number(float(sums.added[i])),
-            blocks.number(float(sums.cosine[i])),
-            blocks.number(float(sums.after[i])),
-        ]
-        for i, name in enumerate(names)
-    ]
     at = min(token, len(names)) - 1
     return [
         blocks.formula(
@@ -43,18 +29,15 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int, token: int)
             if side == ENCODER
             else say("decoder layer {layer}, f = {f}", layer=index + 1, f=function),
         ),
-        blocks.table(
-            blocks.headings(
-                "Token",
-                "stream x",
-                "length",
-                "norm scales by",
-                "normed",
-                "length of what f adds",
-                "cosine to x",
-                "length after",
-            ),
-            rows,
+        blocks.columns(
+            (say("Token"), map(blocks.token, names)),
+            (say("stream x"), blocks.strips(sums.stream[:, :48], names)),
+            (say("length"), map(blocks.number, sums.before)),
+            (say("norm scales by"), map(blocks.number, sums.scale)),
+            (say("normed"), blocks.strips(sums.normed[:, :48], names)),
+            (say("length of what f adds"), map(blocks.number, sums.added)),
+            (say("cosine to x"), map(blocks.number, sums.cosine)),
+            (say("length after"), map(blocks.number, sums.after)),
             marked=(at,),
             caption=say(
                 "The first 48 dimensions, each column on one scale. A cosine near 0: f adds something "
@@ -77,42 +60,40 @@ def _formula(norm: NormNumbers, token: str, number: int, *, norm_first: bool) ->
     if norm.rms:
         formula, source = "RMS(x) = γ · x / √(mean(x²) + ε)", "Zhang and Sennrich 2019"
         numbers = f"= γ · x / √({variance} + {epsilon})"
-        columns = ("x", "÷ √(mean(x²) + ε)", "γ", "· γ")
-        parts = (norm.x, norm.normed, norm.gain, norm.output, norm.recorded)
-        mean = blocks.compact(float(norm.x.mean()))
-        facts = [(say("The mean, which stays in"), mean, say("a layer norm would take it away"))]
+        parts = {"x": norm.x, "÷ √(mean(x²) + ε)": norm.normed, "γ": norm.gain, "· γ": norm.output}
+        facts = [blocks.fact("The mean, which stays in", norm.x.mean(), "a layer norm would take it away")]
     else:
         formula, source = "LN(x) = γ · (x − μ) / √(σ² + ε) + β", "Ba et al. 2016"
         numbers = f"= γ · (x − ({mean})) / √({variance} + {epsilon}) + β"
-        columns = ("x", "x − μ", "÷ √(σ² + ε)", "γ", "β", "· γ + β")
-        parts = (norm.x, norm.centred, norm.normed, norm.gain, norm.bias, norm.output, norm.recorded)
-        difference = float(np.abs(norm.sample_output - norm.output).max())
+        parts = {"x": norm.x, "x − μ": norm.centred, "÷ √(σ² + ε)": norm.normed, "γ": norm.gain, "β": norm.bias}
+        parts["· γ + β"] = norm.output
+        difference = np.abs(norm.sample_output - norm.output).max()
         facts = [
-            (
-                say("Population standard deviation"),
-                blocks.compact(norm.variance**0.5),
-                say("squares divided by {n}: what a layer norm uses", n=width),
+            blocks.fact(
+                "Population standard deviation",
+                norm.variance**0.5,
+                "squares divided by {n}: what a layer norm uses",
+                n=width,
             ),
-            (
-                say("Sample standard deviation"),
-                blocks.compact(norm.sample_variance**0.5),
-                say("squares divided by {n}: what some libraries' std() gives", n=width - 1),
+            blocks.fact(
+                "Sample standard deviation",
+                norm.sample_variance**0.5,
+                "squares divided by {n}: what some libraries' std() gives",
+                n=width - 1,
             ),
-            (say("The difference it would make"), blocks.compact(difference), say("the largest, in LN(x)")),
+            blocks.fact("The difference it would make", difference, "the largest, in LN(x)"),
         ]
     num_shown = min(SHOWN, width)
     return [
         blocks.formula(formula, source),
         blocks.formula(numbers, read),
-        blocks.table(
-            (say("dimension"), *columns, say("the model's own")),
-            [[str(i), *(blocks.number(float(part[i])) for part in parts)] for i in range(num_shown)],
+        blocks.columns(
+            (say("dimension"), map(str, range(num_shown))),
+            *((name, map(blocks.number, part[:num_shown])) for name, part in parts.items()),
+            (say("the model's own"), map(blocks.number, norm.recorded[:num_shown])),
             caption=say("The first {n} of {width} dimensions.", n=num_shown, width=width),
         ),
-        blocks.facts(
-            *facts,
-            (say("Largest error"), blocks.compact(norm.error), say("this formula against the model's own norm")),
-        ),
+        blocks.facts(*facts, blocks.fact("Largest error", norm.error, "this formula against the model's own norm")),
     ]
 
 

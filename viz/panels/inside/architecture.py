@@ -65,7 +65,7 @@ def overview(scene: Scene) -> list[dict]:
     return [
         blocks.flow([_stack(scene, side) for side in Side]),
         blocks.facts(
-            (say("This sentence"), f"{len(trace.source_ids)} → {len(trace.target_ids)}", say("tokens, in → out")),
+            blocks.fact("This sentence", f"{len(trace.source_ids)} → {len(trace.target_ids)}", "tokens, in → out"),
             ("d_model", blocks.compact(config.d_model), heads),
             (
                 say("Norm"),

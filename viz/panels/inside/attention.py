@@ -12,7 +12,7 @@ from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissect_q
 from attention_atlas.viz.panels.panel import DIVIDED_OR_BIASED, MASKED, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.words import say
+from attention_atlas.viz.words import Words, say
 
 DROPOUT = Slider(say("Dropout on the weights, %"), 0, 50, 0)
 
@@ -23,71 +23,51 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
     used = dropped(stages.weights, dropout / 100)  # the weights that multiply the values
     contributions = (used * stages.heard)[:, None] * stages.values
     width, biased = len(stages.query), stages.bias is not None
-    key_limit, product_limit, value_limit = (
-        float(np.abs(x).max()) for x in (stages.keys, stages.products, stages.values)
-    )
+    limit = float(np.abs(stages.values).max())
+    masked = [blocks.number(n) if allowed else say("masked") for n, allowed in zip(stages.masked, stages.allowed)]
+    if biased:
+        scaled, content = f"÷ √{width} + B" if stages.divided else say("score"), say("softmax without the bias")
+    else:
+        scaled, content = f"÷ √{width}", say("softmax without ÷")
+    key_names = [say("key {token}", token=key) for key in keys]
+    product_names = [say("q·k of {token}", token=key) for key in keys]
+    value_names = [say("weighted value of {token}", token=key) for key in keys]
 
     def bar(share: float) -> dict:
-        return blocks.bar(min(1.0, float(share)), blocks.compact(float(share)))
+        return blocks.bar(min(1.0, share), blocks.compact(share))
 
-    rows = [
-        [
-            blocks.token(key),
-            blocks.strip(stages.keys[i], limit=key_limit, name=say("key {token}", token=key)),
-            blocks.strip(stages.products[i], limit=product_limit, name=say("q·k of {token}", token=key)),
-            blocks.number(float(stages.dots[i])),
-            *([blocks.number(float(stages.bias[i]))] if biased else []),
-            blocks.number(float(stages.scaled[i])),
-            blocks.number(float(stages.masked[i])) if stages.allowed[i] else say("masked"),
-            blocks.bar(float(stages.unscaled_weights[i])),
-            blocks.bar(float(stages.weights[i])),
-            *([bar(used[i])] if dropout else []),
-            blocks.strip(contributions[i], limit=value_limit, name=say("weighted value of {token}", token=key)),
-        ]
-        for i, key in enumerate(keys)
+    def total(weights: np.ndarray) -> dict:
+        return blocks.bar(1.0, blocks.compact(weights.sum()))
+
+    columns = [  # heading, the query's cell, the keys' cells, the cell of the sum
+        (say("Key"), say("query →"), map(blocks.token, keys), say("sum")),
+        ("k", blocks.strip(stages.query, name=say("query")), blocks.strips(stages.keys, key_names), ""),
+        (say("q × k, element by element"), "", blocks.strips(stages.products, product_names), ""),
+        (say("sum q·k"), "", map(blocks.number, stages.dots), ""),
+        *([(say("+ bias"), "", map(blocks.number, stages.bias), "")] if biased else []),
+        (scaled, "", map(blocks.number, stages.scaled), ""),
+        (say("masked"), "", masked, ""),
+        (content, "", map(blocks.bar, stages.unscaled_weights), total(stages.unscaled_weights)),
+        ("softmax", "", map(blocks.bar, stages.weights), total(stages.weights)),
+        *([(say("after dropout"), "", map(bar, used), bar(used.sum()))] if dropout else []),
+        (
+            say("weight × v"),
+            "",
+            blocks.strips(contributions, value_names, limit=limit),
+            blocks.strip(contributions.sum(0), limit=limit, name=say("output")),
+        ),
     ]
-    query_row = [say("query →"), blocks.strip(stages.query, name=say("query")), *[""] * (7 + biased + bool(dropout))]
-    foot = [
-        say("sum"),
-        *[""] * (5 + biased),
-        blocks.bar(1.0, blocks.compact(float(stages.unscaled_weights.sum()))),
-        blocks.bar(1.0, blocks.compact(float(stages.weights.sum()))),
-        *([bar(used.sum())] if dropout else []),
-        blocks.strip(contributions.sum(0), limit=value_limit, name=say("output")),
-    ]
-    divided = f"÷ √{width}"
-    if biased:
-        score = say("+ bias"), f"{divided} + B" if stages.divided else say("score")
-    else:
-        score = (divided,)
-    columns = (
-        say("Key"),
-        "k",
-        say("q × k, element by element"),
-        say("sum q·k"),
-        *score,
-        say("masked"),
-        say("softmax without the bias") if biased else say("softmax without ÷"),
-        "softmax",
-        *((say("after dropout"),) if dropout else ()),
-        say("weight × v"),
-    )
+    headings, query_row, cells, foot = zip(*columns)
     right, wrong = entropy_bits(stages.weights), entropy_bits(stages.unscaled_weights)
     facts = [
-        (
-            say("Entropy"),
-            say("{bits} bits", bits=f"{right:.2f}"),
-            say("as if {n} keys shared the attention", n=f"{2**right:.1f}"),
-        ),
-        (
-            say("Entropy without the bias"),
-            say("{bits} bits", bits=f"{wrong:.2f}"),
-            say("by content alone: as if {n} keys shared it", n=f"{2**wrong:.1f}"),
+        blocks.fact("Entropy", _bits(right), "as if {n} keys shared the attention", n=f"{2**right:.1f}"),
+        blocks.fact(
+            "Entropy without the bias", _bits(wrong), "by content alone: as if {n} keys shared it", n=f"{2**wrong:.1f}"
         )
         if biased
         else (
             say("Entropy without ÷ √{width}", width=width),
-            say("{bits} bits", bits=f"{wrong:.2f}"),
+            _bits(wrong),
             say(
                 "as if {n} did: scores {factor} times as far apart",
                 n=f"{2**wrong:.1f}",
@@ -107,18 +87,21 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
         blocks.text(title),
         blocks.formula(f"softmax(q·kᵀ{f' / √{width}' * stages.divided}{' + B' * biased}) · v"),
         blocks.table(
-            columns,
-            [query_row, *rows],
+            headings,
+            [query_row, *zip(*cells, strict=True)],
             foot=foot,
             marked=(int(stages.weights.argmax()) + 1,),
             caption=say("{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=width),
         ),
         blocks.facts(
-            *facts,
-            (say("Largest error"), blocks.compact(stages.error), say("these stages against the model's own weights")),
+            *facts, blocks.fact("Largest error", stages.error, "these stages against the model's own weights")
         ),
         *_all_queries(scene, resolve(scene, kind, layer, head, query), width),
     ]
+
+
+def _bits(entropy: float) -> Words:
+    return say("{bits} bits", bits=f"{entropy:.2f}")
 
 
 def _all_queries(scene: Scene, place: tuple, width: int) -> list[dict]:
@@ -127,12 +110,12 @@ def _all_queries(scene: Scene, place: tuple, width: int) -> list[dict]:
     scores, maps = score_matrix(scene.output, kind, layer, head), scene.trace.maps(kind)
     names = {
         "rows": labels.row_names(scene.trace, kind),
-        "columns": [labels.display(token) for token in maps.key_tokens],
+        "columns": list(map(labels.display, maps.key_tokens)),
         "frame": (query, 0, 1, len(maps.key_tokens)),
     }
     divided = scene.translator.config.scale_scores
     formula = f"Q Kᵀ{f' / √{width}' * divided}{' + B' * (scores.bias is not None)}"
-    limit, closed = float(np.abs(scores.scaled).max()), int(np.isinf(scores.masked).sum())
+    limit, closed = np.abs(scores.scaled).max(), int(np.isinf(scores.masked).sum())
     note = say("{n} cells closed: later tokens", n=closed) if closed else say("nothing is closed")
     return [
         blocks.paragraph(

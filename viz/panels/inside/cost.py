@@ -25,10 +25,10 @@ def cost(scene: Scene) -> list[dict]:
     )
     return [
         blocks.facts(
-            (say("From the start"), f"{totals[0]:.1f} ms", say("{n} rows of the decoder, 1 + 2 + … + T", n=whole)),
-            (say("Over the cache"), f"{totals[1]:.1f} ms", say("{n} rows, one a step", n=cached)),
-            (say("Rows saved"), f"{whole / cached:.1f} ×", say("exact; the time depends on what else runs here")),
-            (say("Largest error"), blocks.compact(times.error), say("of any logit between the two ways")),
+            blocks.fact("From the start", f"{totals[0]:.1f} ms", "{n} rows of the decoder, 1 + 2 + … + T", n=whole),
+            blocks.fact("Over the cache", f"{totals[1]:.1f} ms", "{n} rows, one a step", n=cached),
+            blocks.fact("Rows saved", f"{whole / cached:.1f} ×", "exact; the time depends on what else runs here"),
+            blocks.fact("Largest error", times.error, "of any logit between the two ways"),
         ),
         blocks.figure(picture, height=300, label=say("Milliseconds of each step, from the start and over the cache")),
         blocks.note(

@@ -17,59 +17,36 @@ def embedding(scene: Scene, side: str) -> list[dict]:
     encoder, trace = side == ENCODER, scene.trace
     ids, name = (trace.source_ids, "source") if encoder else (trace.decoder_ids, "target")
     vectors = stations.embedding_rows(scene.translator, ids, scene.output, side=name, interventions=trace.interventions)
-    limit = float(np.abs(vectors.added).max())
-
-    def vector(values: np.ndarray, token: str) -> list[dict]:
-        length = float(np.linalg.norm(values))
-        return [blocks.strip(values[:48], limit=limit, name=token), blocks.number(length)]
-
-    rows = [
-        [
-            blocks.token(token),
-            blocks.number(i),
-            *(
-                cell
-                for values in (vectors.scaled, vectors.positions, vectors.added)
-                for cell in vector(values[n], token)
-            ),
-        ]
-        for n, (token, i) in enumerate(zip(tokens_of(scene, side), ids))
-    ]
+    tokens, limit = tokens_of(scene, side), float(np.abs(vectors.added).max())
     config = scene.translator.config
     matrix = "E" if config.shared_embeddings else "E_source" if encoder else "E_target"
     scaled = " · √d_model" if config.scale_embedding else ""
     early = config.norm_before_positions and not encoder
     total = "s" if config.norm_embedding and not early else "x"  # the sum, before the norm where there is one
     looked_up = f"norm({matrix}[token]{scaled})" if early else f"{matrix}[token]{scaled}"
+
+    def column_pair(title: str, values: np.ndarray) -> list[tuple]:
+        """Return the columns of vectors and of their lengths."""
+        lengths = map(blocks.number, np.linalg.norm(values, axis=1))
+        return [(title, blocks.strips(values[:, :48], tokens, limit=limit)), (say("length"), lengths)]
+
     return [
         blocks.formula(
             f"{total} = {looked_up}{' + PE(pos)' * config.adds_positions}" + ",  x = norm(s)" * (total == "s")
         ),
-        blocks.table(
-            (
-                say("Token"),
-                "id",
-                matrix + scaled,
-                say("length"),
-                say("+ position"),
-                say("length"),
-                f"= {total}",
-                say("length"),
-            ),
-            rows,
+        blocks.columns(
+            (say("Token"), map(blocks.token, tokens)),
+            ("id", map(blocks.number, ids)),
+            *column_pair(matrix + scaled, vectors.scaled),
+            *column_pair(say("+ position"), vectors.positions),
+            *column_pair(f"= {total}", vectors.added),
             caption=say(
                 "The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
                 "all. Length: the Euclidean norm of the whole vector.",
                 n=vectors.added.shape[1],
             ),
         ),
-        blocks.facts(
-            (
-                say("Largest error of the sum"),
-                blocks.compact(vectors.error),
-                say("against what entered the first layer"),
-            )
-        ),
+        blocks.facts(blocks.fact("Largest error of the sum", vectors.error, "against what entered the first layer")),
     ]
 
 

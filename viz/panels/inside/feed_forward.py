@@ -24,7 +24,7 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
     activations = record.activations[0].float().cpu().numpy()
     names = tokens_of(scene, side)
     loudest = np.sort(np.abs(activations).max(0).argsort()[::-1][:UNITS])
-    shares = [(name, [float(share)]) for name, share in zip(names, active.share)]
+    shares = [(name, [share]) for name, share in zip(names, active.share)]
     busy = np.bincount(active.units.ravel(), minlength=width)
     shared = [int(u) for u in busy.argsort()[::-1][:5] if busy[u] > 1]
     common = ", ".join(f"{u} (× {busy[u]})" for u in shared) or say("none")
@@ -33,27 +33,21 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
         name=formulas.ACTIVATIONS[config.activation],
     )
     title = say("Layer {layer}: the {n} most active of {all} hidden units", layer=index + 1, n=len(loudest), all=width)
-    units = [str(unit) for unit in loudest]
+    times_d_model = say(
+        "{factor} × d_model; in the paper 4 ×, 2048 of 512. Tutorials choose other factors for it",
+        factor=blocks.compact(width / config.d_model).removesuffix(".00"),
+    )
     return [
         blocks.formula(formulas.feed_forward(config), say("equation {n}", n=2)),
         *([] if config.activation is Activation.RELU else [smooth_note]),
         blocks.row(
-            blocks.maps(blocks.heatmap(activations[:, loudest], title, rows=names, columns=units)),
+            blocks.maps(blocks.heatmap(activations[:, loudest], title, rows=names, columns=loudest.astype(str))),
             blocks.bars(blocks.chart(say("share of units above 0"), shares)),
         ),
         blocks.facts(
-            (
-                "d_ff",
-                blocks.compact(width),
-                say(
-                    "{factor} × d_model; in the paper 4 ×, 2048 of 512. Tutorials choose other factors for it",
-                    factor=blocks.compact(width / config.d_model).removesuffix(".00"),
-                ),
-            ),
-            (
-                say("Units active at a position"),
-                f"{active.share.mean():.0%}",
-                say("mean of {n} positions", n=len(names)),
+            ("d_ff", blocks.compact(width), times_d_model),
+            blocks.fact(
+                "Units active at a position", f"{active.share.mean():.0%}", "mean of {n} positions", n=len(names)
             ),
             (say("Units in several lists"), str(len(shared)), common),
         ),

@@ -37,42 +37,28 @@ def combine_heads(scene: Scene, kind: str, layer: int, query: int) -> list[dict]
         ),
         _parts(joined, at_head),
         blocks.facts(
-            (
-                say("Largest error of the sum"),
-                blocks.compact(joined.error),
-                say("against what the model added to the residual stream"),
+            blocks.fact(
+                "Largest error of the sum", joined.error, "against what the model added to the residual stream"
             ),
-            (say("The shares add up to"), blocks.compact(float(joined.shares.sum())), say("all heads and the bias")),
-            (say("Strongest head"), str(int(np.argmax(joined.shares[:-1])) + 1), say("by its share of the output")),
+            blocks.fact("The shares add up to", joined.shares.sum(), "all heads and the bias"),
+            blocks.fact("Strongest head", str(np.argmax(joined.shares[:-1]) + 1), "by its share of the output"),
         ),
     ]
 
 
 def _parts(joined: JoinedHeads, selected: int) -> dict:
     """Return a table of the heads' contexts and parts of the output. selected: the marked head."""
-    context_limit, output_limit = (
-        float(np.abs(joined.contexts).max()),
-        float(np.abs((*joined.head_outputs, joined.output)).max()),
-    )
-
-    def part(vector: np.ndarray) -> list[dict]:
-        """Return the cells of a part of the output and its length."""
-        return [blocks.strip(vector[:48], limit=output_limit), _length(vector)]
-
-    rows = [
-        [
-            say("head {n}", n=i + 1),
-            blocks.strip(context, limit=context_limit),
-            _length(context),
-            *part(output),
-            _share(float(share)),
-        ]
-        for i, (context, output, share) in enumerate(zip(joined.contexts, joined.head_outputs, joined.shares))
-    ]
-    return blocks.table(
-        blocks.headings("Head", "its context, softmax(…) V", "length", "its part of the output", "length", "share"),
-        [*rows, [say("bias"), "", "", *part(joined.bias), _share(float(joined.shares[-1]))]],
-        foot=[say("sum"), "", "", *part(joined.output), "100%"],
+    limit = float(np.abs((*joined.head_outputs, joined.output)).max())
+    heads, parts = [say("head {n}", n=i + 1) for i in range(len(joined.contexts))], [*joined.head_outputs, joined.bias]
+    output = blocks.strip(joined.output[:48], limit=limit)
+    return blocks.columns(
+        (say("Head"), [*heads, say("bias")]),
+        (say("its context, softmax(…) V"), [*blocks.strips(joined.contexts), ""]),
+        (say("length"), [*map(_length, joined.contexts), ""]),
+        (say("its part of the output"), [blocks.strip(part[:48], limit=limit) for part in parts]),
+        (say("length"), map(_length, parts)),
+        (say("share"), map(_share, joined.shares)),
+        foot=[say("sum"), "", "", output, _length(joined.output), "100%"],
         marked=(selected,),
         caption=say(
             "Share: how much of the output's squared length lies in a part's direction, measured exactly; a part "
@@ -82,7 +68,7 @@ def _parts(joined: JoinedHeads, selected: int) -> dict:
 
 
 def _length(vector: np.ndarray) -> dict:
-    return blocks.number(float(np.linalg.norm(vector)))
+    return blocks.number(np.linalg.norm(vector))
 
 
 def _share(share: float) -> dict:

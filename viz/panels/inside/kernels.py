@@ -37,15 +37,8 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
     picture = plot_regression(fit.keys, fit.values, fit.queries, fit.fitted, fit.true)
     title = say("weights: a row per query, a column per point")
     num_heard = (fit.weights > 0.5 / fit.weights.shape[1]).sum(-1).mean()
-    rows = [
-        [
-            kernel.name,
-            blocks.symbols(kernel.formula),
-            kernel.source,
-            blocks.number(fit_regression(kernel, bandwidth, points=points).error),
-        ]
-        for kernel in KERNELS.values()
-    ]
+    every = KERNELS.values()
+    errors = [fit_regression(kernel, bandwidth, points=points).error for kernel in every]
     return [
         blocks.formula("f(x) = Σᵢ yᵢ · K(x, xᵢ) / (Σⱼ K(x, xⱼ))", "Nadaraya 1964; Watson 1964"),
         blocks.formula(f"K = {kernel.formula}", arguments),
@@ -60,22 +53,16 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
             there="2 sin(x) + x",
         ),
         blocks.facts(
-            (say("Error of the fit"), blocks.compact(fit.error), say("root mean square, against the truth")),
-            (
-                say("Largest weight, mean"),
-                blocks.compact(float(fit.weights.max(-1).mean())),
-                say("of the points, at a query"),
-            ),
-            (
-                say("Points that count"),
-                blocks.compact(float(num_heard)),
-                say("mean number with more than half of an even share"),
-            ),
-            (say("Queries out of reach"), str(int(np.isnan(fit.fitted).sum())), say("no point within a bandwidth")),
+            blocks.fact("Error of the fit", fit.error, "root mean square, against the truth"),
+            blocks.fact("Largest weight, mean", fit.weights.max(-1).mean(), "of the points, at a query"),
+            blocks.fact("Points that count", num_heard, "mean number with more than half of an even share"),
+            blocks.fact("Queries out of reach", str(np.isnan(fit.fitted).sum()), "no point within a bandwidth"),
         ),
-        blocks.table(
-            (say("Kernel"), "K", say("where it is from"), say("error of the fit")),
-            rows,
+        blocks.columns(
+            (say("Kernel"), [kernel.name for kernel in every]),
+            ("K", [blocks.symbols(kernel.formula) for kernel in every]),
+            (say("where it is from"), [kernel.source for kernel in every]),
+            (say("error of the fit"), map(blocks.number, errors)),
             marked=(list(KERNELS).index(name),),
             caption=say(
                 "On the same points with the same bandwidth. The last one is attention: keys xᵢ, values yᵢ, and one "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attention_atlas.model.analysis.lenses import fit
-from attention_atlas.model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
+from attention_atlas.model.analysis.lenses.encoder import encoder_lens, layer_translations
 from attention_atlas.model.analysis.lenses.storage import Lenses
 from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.viz.maps import labels
@@ -24,9 +24,9 @@ def lenses(scene: Scene, words: int) -> list[dict]:
     ids = layer_translations(translator, list(trace.source_ids), trace.direction, trace.interventions)
     return [
         *(_words(scene, names, words) if scene.lenses else [_fitting(scene)]),
-        blocks.table(
-            blocks.headings("The decoder reads", "and writes"),
-            [[name, translator.tokenizer.decode(row)] for name, row in zip(names, ids)],
+        blocks.columns(
+            (say("The decoder reads"), names),
+            (say("and writes"), map(translator.tokenizer.decode, ids)),
             caption=say("Measured: each layer's stream in place of the encoder's output."),
         ),
     ]
@@ -50,39 +50,38 @@ def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
     """Return a table of the lens's words by token and layer. names: of the layers."""
     lens = encoder_lens(scene.translator.model, scene.output, scene.lenses)
     written = set(scene.trace.target_ids)
-    rows = [
-        [
-            blocks.token(labels.display(token)),
-            *(_cell(scene, lens, (layer, i), words, written) for layer in range(len(names))),
-        ]
-        for i, token in enumerate(scene.trace.source_tokens)
+
+    def cell(layer: int, token: int) -> dict:
+        best = lens.ids[layer, token][:words].tolist()
+        text = " · ".join(labels.word_label([token]) for token in scene.translator.tokenizer.tokens(best))
+        return blocks.shade(lens.shares[layer, token][0], text, framed=bool(written & set(best)))
+
+    tokens = scene.trace.source_tokens
+    return [
+        blocks.columns(
+            (say("Token"), [blocks.token(labels.display(token)) for token in tokens]),
+            *((name, [cell(layer, i) for i in range(len(tokens))]) for layer, name in enumerate(names)),
+            caption=say(
+                "Darker: the lens is surer of its first word. Framed: a piece of the translation. A proxy, from mean "
+                "slopes over {n} sentences; nothing was changed.",
+                n=scene.lenses.sentences,
+            ),
+        ),
+        *_measured(scene.lenses),
     ]
-    caption = say(
-        "Darker: the lens is surer of its first word. Framed: a piece of the translation. A proxy, from mean slopes "
-        "over {n} sentences; nothing was changed.",
-        n=scene.lenses.sentences,
-    )
-    return [blocks.table((say("Token"), *names), rows, caption=caption), *_measured(scene.lenses)]
-
-
-def _cell(scene: Scene, lens: EncoderLens, at: tuple[int, int], words: int, written: set[int]) -> dict:
-    best = lens.ids[at][:words].tolist()
-    text = " · ".join(labels.word_label([token]) for token in scene.translator.tokenizer.tokens(best))
-    return blocks.shade(float(lens.shares[at][0]), text, framed=bool(written & set(best)))
 
 
 def _measured(lenses: Lenses) -> list[dict]:
     """Return a table of how often the lens found words of the reference, and of another sentence as a control."""
     if not lenses.hit_rates:
         return []
-    rows = [
-        [DOMAINS.get(name, name), str(rate.sentences), blocks.bar(rate.own[-1]), blocks.bar(rate.other[-1])]
-        for name, rate in lenses.hit_rates.items()
-    ]
+    rates = lenses.hit_rates.values()
     return [
-        blocks.table(
-            blocks.headings("Sentences it never saw", "how many", "their own words", "another sentence's words"),
-            rows,
+        blocks.columns(
+            (say("Sentences it never saw"), [DOMAINS.get(name, name) for name in lenses.hit_rates]),
+            (say("how many"), [str(rate.sentences) for rate in rates]),
+            (say("their own words"), [blocks.bar(rate.own[-1]) for rate in rates]),
+            (say("another sentence's words"), [blocks.bar(rate.other[-1]) for rate in rates]),
             caption=say(
                 "After the last layer: for how many source tokens a piece of the sentence's reference is among the "
                 "ten best, and, as a control, a piece of another sentence's."

@@ -18,15 +18,6 @@ def logits(scene: Scene, step: int) -> list[dict]:
     trace = scene.trace
     at = min(step, len(trace.target_ids)) - 1
     candidates = stations.next_token(scene.translator, scene.output, at)
-    rows = [
-        [
-            blocks.token(labels.display(token)),
-            blocks.number(float(logit)),
-            blocks.number(float(np.exp(logit - candidates.log_sum))),
-            blocks.bar(float(p), blocks.compact(float(p))),
-        ]
-        for token, logit, p in zip(candidates.tokens, candidates.logits, candidates.probabilities)
-    ]
     prefix = " ".join(labels.display(token) for token in trace.decoder_inputs[: at + 1])
     config = scene.translator.config
     banned = ", ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(config.banned_ids[:6]))
@@ -35,33 +26,30 @@ def logits(scene: Scene, step: int) -> list[dict]:
         n=len(config.banned_ids),
         tokens=banned + " …" * (len(config.banned_ids) > 6),
     )
+    over_tokens = say("over {n} tokens", n=config.num_target_tokens)
     return [
         blocks.paragraph("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix),
         blocks.formula(formulas.logits(config)),
         *([never] if banned else []),
         blocks.row(
-            blocks.table(
-                (say("Next token"), "logit", "exp(logit − log Σ)", say("probability")),
-                rows,
-                marked=[i for i, token_id in enumerate(candidates.ids) if token_id == trace.target_ids[at]],
+            blocks.columns(
+                (say("Next token"), [blocks.token(labels.display(token)) for token in candidates.tokens]),
+                ("logit", map(blocks.number, candidates.logits)),
+                ("exp(logit − log Σ)", map(blocks.number, np.exp(candidates.logits - candidates.log_sum))),
+                (say("probability"), [blocks.bar(p, blocks.compact(p)) for p in candidates.probabilities]),
+                marked=np.flatnonzero(candidates.ids == trace.target_ids[at]).tolist(),
                 caption=say("The best 20 of the whole vocabulary; the token taken is marked."),
             ),
             blocks.facts(
-                (
-                    "log Σ exp(logits)",
-                    blocks.compact(candidates.log_sum),
-                    say("over {n} tokens", n=config.num_target_tokens),
-                ),
-                (
-                    say("Entropy"),
+                ("log Σ exp(logits)", blocks.compact(candidates.log_sum), over_tokens),
+                blocks.fact(
+                    "Entropy",
                     say("{bits} bits", bits=f"{candidates.entropy:.2f}"),
-                    say(
-                        "the {rest} besides the most probable token is spread over {n} tokens",
-                        rest=f"{1 - candidates.probabilities[0]:.1%}",
-                        n=config.num_target_tokens - 1,
-                    ),
+                    "the {rest} besides the most probable token is spread over {n} tokens",
+                    rest=f"{1 - candidates.probabilities[0]:.1%}",
+                    n=config.num_target_tokens - 1,
                 ),
-                (say("All other tokens"), blocks.compact(candidates.rest), say("probability together")),
+                blocks.fact("All other tokens", candidates.rest, "probability together"),
             ),
         ),
     ]

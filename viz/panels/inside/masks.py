@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
+
+import numpy as np
 
 from attention_atlas.model.analysis import padding
 from attention_atlas.model.analysis.padding import BatchMasks
@@ -10,18 +13,18 @@ from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import MASKED, Choice, Panel, Text
-from attention_atlas.viz.panels.scene import Scene
+from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.words import say
+from attention_atlas.viz.words import Words, say
 
 MASKS, WEIGHTS = "masks", "weights"
 SHOWN = Choice(say("Show"), {MASKS: say("the masks"), WEIGHTS: say("the weights of a padded pass")}, MASKS)
 TITLES = {
-    "encoder": say("Encoder: query × key"),
-    "padding": say("Decoder: padding"),
-    "future": say("Decoder: future"),
-    "both": say("Decoder: padding and future"),
-    "cross": say("Cross-attention: target × source"),
+    "encoder": (AttentionKind.ENCODER_SELF, say("Encoder: query × key")),
+    "padding": (AttentionKind.DECODER_SELF, say("Decoder: padding")),
+    "future": (AttentionKind.DECODER_SELF, say("Decoder: future")),
+    "both": (AttentionKind.DECODER_SELF, say("Decoder: padding and future")),
+    "cross": (AttentionKind.CROSS, say("Cross-attention: target × source")),
 }
 OPEN = (say("closed"), say("open"))
 
@@ -32,23 +35,18 @@ def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
     output = padding.run_padded(scene.translator, batch)
     closed = padding.max_masked_weight(output, batch)
     needless = padding.measure_target_padding(scene.translator, batch)
-    selected, maps = scene.selection, {kind: scene.trace.maps(kind) for kind in scene.trace.kinds}
-    heads = {  # the selected layer and head, limited to what each kind has
-        kind: (min(selected.layer, kind_maps.num_layers - 1), min(selected.head, kind_maps.num_heads - 1))
-        for kind, kind_maps in maps.items()
-    }
-    layer, head = heads[AttentionKind.CROSS]
+    places = {kind: replace(scene.selection, kind=kind).clamp(scene.trace) for kind in scene.trace.kinds}
     explained = (
         blocks.note("A cell is open where the query of its row may look at the key of its column.")
         if content == MASKS
         else blocks.note(
             "The weights of layer {layer}, head {head}, from one pass over both sentences. A row of padding has "
             "weights too; nobody reads them.",
-            layer=layer + 1,
-            head=head + 1,
+            layer=places[AttentionKind.CROSS].layer + 1,
+            head=places[AttentionKind.CROSS].head + 1,
         )
     )
-    sentences = [_sentence(batch, sentence, output if content == WEIGHTS else None, heads) for sentence in range(2)]
+    sentences = [_sentence(batch, sentence, output if content == WEIGHTS else None, places) for sentence in range(2)]
     return [
         blocks.paragraph(
             "A batch of two, padded to {n} tokens of the source and {m} of the target.",
@@ -58,26 +56,22 @@ def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
         explained,
         *chain.from_iterable(sentences),
         blocks.facts(
-            (
-                say("Ids and lengths agree"),
+            blocks.fact(
+                "Ids and lengths agree",
                 say("yes") if batch.agree else say("no"),
-                say("token ≠ <pad>, and position < length: all {n} cells compared", n=batch.padding.size),
+                "token ≠ <pad>, and position < length: all {n} cells compared",
+                n=batch.padding.size,
             ),
-            (
-                say("Causal mask"),
-                f"{batch.causal.shape[0]} × {batch.causal.shape[1]}",
-                say("{n} cells open: n (n + 1) / 2", n=int(batch.causal.sum())),
+            blocks.fact(
+                "Causal mask",
+                f"{len(batch.causal)} × {len(batch.causal)}",
+                "{n} cells open: n (n + 1) / 2",
+                n=int(batch.causal.sum()),
             ),
-            (
-                say("Weight on closed cells"),
-                blocks.compact(max(closed.values())),
-                say("the largest of all layers and heads, measured"),
+            blocks.fact(
+                "Weight on closed cells", max(closed.values()), "the largest of all layers and heads, measured"
             ),
-            (
-                say("A padding mask for the decoder"),
-                blocks.compact(needless),
-                say("the most that it would change at a real token"),
-            ),
+            blocks.fact("A padding mask for the decoder", needless, "the most that it would change at a real token"),
         ),
         blocks.note(
             "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
@@ -88,9 +82,9 @@ def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
 
 
 def _sentence(
-    batch: BatchMasks, sentence: int, output: ForwardOutput | None, heads: dict[AttentionKind, tuple[int, int]]
+    batch: BatchMasks, sentence: int, output: ForwardOutput | None, places: dict[AttentionKind, Selection]
 ) -> list[dict]:
-    """Draw the masks of one sentence of the batch, or its weights if there is an output. heads: by kind."""
+    """Draw the masks of one sentence of the batch, or its weights if there is an output. places: layer and head."""
     source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (batch.tokens, batch.inputs))
     steps = labels.pair_names(batch.inputs[sentence], batch.written[sentence])
     title = blocks.paragraph(
@@ -101,32 +95,25 @@ def _sentence(
         target=int(batch.target_lengths[sentence]),
         all_target=len(read),
     )
+
+    def draw(values: np.ndarray, kind: AttentionKind, name: Words, **options: object) -> dict:
+        rows = source if kind is AttentionKind.ENCODER_SELF else steps
+        columns = read if kind is AttentionKind.DECODER_SELF else source
+        return blocks.heatmap(values, name, rows=rows, columns=columns, signed=False, limit=1.0, **options)
+
     if output is None:
-        sides = {"encoder": (source, source), "cross": (steps, source)}
         pictures = [
-            blocks.heatmap(
-                mask,
-                TITLES[name],
-                rows=sides.get(name, (steps, read))[0],
-                columns=sides.get(name, (steps, read))[1],
-                signed=False,
-                limit=1.0,
-                said=OPEN,
-                note=say("{n} of {total} open", n=int(mask.sum()), total=mask.size),
-            )
+            draw(mask, *TITLES[name], said=OPEN, note=say("{n} of {total} open", n=int(mask.sum()), total=mask.size))
             for name, mask in batch.squares(sentence).items()
         ]
     else:
         pictures = [
-            blocks.heatmap(
-                output.attention(kind, layer).weights[sentence, head].float().cpu().numpy(),
+            draw(
+                output.attention(kind, place.layer).weights[sentence, place.head].float().cpu().numpy(),
+                kind,
                 labels.KIND_TITLES[kind],
-                rows=source if kind is AttentionKind.ENCODER_SELF else steps,
-                columns=read if kind is AttentionKind.DECODER_SELF else source,
-                signed=False,
-                limit=1.0,
             )
-            for kind, (layer, head) in heads.items()
+            for kind, place in places.items()
         ]
     return [title, blocks.maps(*pictures)]
 
@@ -146,7 +133,7 @@ def _closed_row(output: ForwardOutput, batch: BatchMasks) -> list[dict]:
     return [
         blocks.table(
             (say("A row that is fully closed"), say("formula"), *tokens),
-            [[name, formula, *(blocks.number(float(n)) for n in numbers)] for name, formula, numbers in variants],
+            [[name, formula, *map(blocks.number, numbers)] for name, formula, numbers in variants],
             caption=say(
                 "Minus infinity shows that something is wrong, in every later number; −1e9 hides it: a row that may "
                 "see nothing sees everything equally. Here position 0 is always open, so no row is ever closed."

@@ -28,7 +28,7 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
         scene.translator, scene.trace.source_ids, output, side="source", interventions=scene.trace.interventions
     )
     x = rows.scaled if which == ALONE else rows.scaled + rows.positions
-    names = [labels.display(token) for token in scene.trace.source_tokens]
+    tokens = [labels.display(token) for token in scene.trace.source_tokens]
     trained, recorded = score_matrix(output, kind, at_layer, at_head), scene.trace.encoder_self.weights
     raw, scaled = attend(x), attend(x, scaled=True)
     variants = (
@@ -41,36 +41,26 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
         ),
     )
     pictures = [
-        blocks.heatmap(weights, name, rows=names, columns=names, limit=1.0, signed=False)
+        blocks.heatmap(weights, name, rows=tokens, columns=tokens, limit=1.0, signed=False)
         for name, _, weights in variants
     ]
-    measured = [
-        [
-            name,
-            blocks.bar(self_weight(weights)),
-            say("{bits} bits", bits=f"{float(entropy_bits(weights).mean()):.2f}"),
-            blocks.number(asymmetry(scores)),
-        ]
-        for name, scores, weights in variants
-    ]
+    names, scores, weights = zip(*variants)
     return [
         blocks.formula("y = softmax(x xᵀ) x", say("no W_Q, no W_K, no W_V: queries, keys and values are x itself")),
         blocks.maps(*pictures),
-        blocks.table(
-            blocks.headings("Weights", "own weight, mean", "entropy, mean", "asymmetry of the scores"),
-            measured,
+        blocks.columns(
+            (say("Weights"), names),
+            (say("own weight, mean"), [blocks.bar(self_weight(weight)) for weight in weights]),
+            (say("entropy, mean"), [say("{bits} bits", bits=f"{entropy_bits(w).mean():.2f}") for w in weights]),
+            (say("asymmetry of the scores"), [blocks.number(asymmetry(score)) for score in scores]),
             caption=say(
                 "Own weight: what a token gives to itself. Asymmetry: the largest difference between what a asks of b "
                 "and b of a, in standard deviations of the scores."
             ),
         ),
         blocks.facts(
-            (say("Cosine of y to x"), blocks.compact(_cosine(raw.output, x)), say("mean over the tokens, unscaled")),
-            (
-                say("The same, divided by √d"),
-                blocks.compact(_cosine(scaled.output, x)),
-                say("1: attention has changed nothing"),
-            ),
+            blocks.fact("Cosine of y to x", _cosine(raw.output, x), "mean over the tokens, unscaled"),
+            blocks.fact("The same, divided by √d", _cosine(scaled.output, x), "1: attention has changed nothing"),
         ),
     ]
 

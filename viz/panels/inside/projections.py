@@ -65,10 +65,10 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
             )
         ),
         blocks.facts(
-            (
-                say("Largest error"),
-                blocks.compact(max(part.error for part in parts)),
-                say("x W + b, computed again, against the model's own Q, K and V"),
+            blocks.fact(
+                "Largest error",
+                max(part.error for part in parts),
+                "x W + b, computed again, against the model's own Q, K and V",
             ),
             (
                 say("Numbers in the three matrices"),

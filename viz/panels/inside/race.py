@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from attention_atlas.model.analysis import head_loop
-from attention_atlas.model.analysis.head_loop import HeadsComparison, Sizes
+from attention_atlas.model.analysis.head_loop import Sizes
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Button, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.words import Words, say
+from attention_atlas.viz.words import say
 
 SECONDS = 0.06  # time budget of each comparison
 
@@ -24,10 +26,10 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
         name: head_loop.find_attention_input(translator, scene.output, selected.kind, selected.layer),
         say("random numbers of the sizes set above"): head_loop.make_random_attention(sizes, translator.device),
     }
-    rows = [
-        _row(name, tensors, head_loop.compare_loop(tensors, runs=runs, budget=SECONDS))
-        for name, tensors in inputs.items()
-    ]
+    comparisons = [head_loop.compare_loop(tensors, runs=runs, budget=SECONDS) for tensors in inputs.values()]
+    measured = np.array([(1e3 * c.loop_seconds, 1e3 * c.vectorised_seconds) for c in comparisons])
+    shapes = np.array([(*tensors.queries.shape, tensors.module.num_heads) for tensors in inputs.values()])
+    batches, lengths, widths, head_counts = shapes.T
     uneven = blocks.note(
         "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
         heads=heads,
@@ -39,22 +41,19 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
             "for i in 1 … h: softmax(Q_i K_iᵀ / √d_k) V_i", say("one head after the other, as the paper writes it")
         ),
         blocks.formula("softmax(Q Kᵀ / √d_k) V,   Q: [batch, h, L, d_k]", say("all at once, as the model computes it")),
-        blocks.table(
-            (
-                say("What was computed"),
-                say("batch"),
-                say("length"),
-                "d_model",
-                say("heads"),
-                "d_k",
-                say("one by one, ms"),
-                say("all at once, ms"),
-                say("times as fast"),
-                say("runs"),
-                say("largest difference"),
-                say("relative"),
-            ),
-            rows,
+        blocks.columns(
+            (say("What was computed"), inputs),
+            (say("batch"), map(blocks.number, batches)),
+            (say("length"), map(blocks.number, lengths)),
+            ("d_model", map(blocks.number, widths)),
+            (say("heads"), map(blocks.number, head_counts)),
+            ("d_k", map(blocks.number, widths // head_counts)),
+            (say("one by one, ms"), map(blocks.number, measured[:, 0])),
+            (say("all at once, ms"), map(blocks.number, measured[:, 1])),
+            (say("times as fast"), map(blocks.number, measured[:, 0] / measured[:, 1])),
+            (say("runs"), [blocks.number(comparison.runs) for comparison in comparisons]),
+            (say("largest difference"), [blocks.number(comparison.output_difference) for comparison in comparisons]),
+            (say("relative"), [blocks.number(comparison.relative) for comparison in comparisons]),
             caption=say(
                 "Median time of the runs, the two ways taking turns, just now on this machine ({device}). The "
                 "difference is that of the outputs; relative: as a share of the largest output.",
@@ -63,16 +62,6 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
         ),
         *([] if sizes.d_model == d_model else [uneven]),
     ]
-
-
-def _row(name: Words, tensors: head_loop.AttentionInput, comparison: HeadsComparison) -> list:
-    """Return the row of the table for one comparison."""
-    batch, length, d_model = tensors.queries.shape
-    heads = tensors.module.num_heads
-    seconds = comparison.loop_seconds, comparison.vectorised_seconds
-    times = (1e3 * seconds[0], 1e3 * seconds[1], seconds[0] / seconds[1])
-    numbers = (batch, length, d_model, heads, d_model // heads, *times, comparison.runs)
-    return [name, *map(blocks.number, (*numbers, comparison.output_difference, comparison.relative))]
 
 
 PANEL = Panel(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from attention_atlas.model.analysis import stations
 from attention_atlas.viz.figures.matrix import plot_matrix
 from attention_atlas.viz.panels.menus import SIDE, records, tokens_of
@@ -28,12 +30,10 @@ def residual(scene: Scene, side: str) -> list[dict]:
                 rows=norms.stations,
                 label=say("Norm of the residual stream at every station, for each token"),
             ),
-            blocks.table(
-                blocks.headings("Station", "mean norm", "grows by the factor"),
-                [
-                    [name, blocks.number(float(m)), blocks.number(float(m / mean[max(0, i - 1)]))]
-                    for i, (name, m) in enumerate(zip(norms.stations, mean))
-                ],
+            blocks.columns(
+                (say("Station"), norms.stations),
+                (say("mean norm"), map(blocks.number, mean)),
+                (say("grows by the factor"), map(blocks.number, mean / np.append(mean[0], mean[:-1]))),
             ),
         ),
     ]

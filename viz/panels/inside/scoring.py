@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attention_atlas.model.analysis.formulas.scoring import compare_scorings
+from attention_atlas.model.analysis.formulas.scoring import Scoring, compare_scorings
 from attention_atlas.viz.maps.patterns import entropy_bits
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissect_query
 from attention_atlas.viz.panels.panel import MASKED, SCALED, Panel
@@ -18,36 +18,30 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
     charts = (
         blocks.chart(
             scoring.name,
-            [(key, [float(weight)]) for key, weight in zip(keys, scoring.weights)],
+            [(key, [weight]) for key, weight in zip(keys, scoring.weights)],
             note=say("{formula} · {bits} bits", formula=scoring.formula, bits=f"{entropy_bits(scoring.weights):.2f}"),
             marked=scoring.trained,
         )
         for scoring in scorings
     )
-    scores = [
-        [
-            blocks.token(key),
-            *(blocks.number(float(scoring.scores[i])) if stages.allowed[i] else say("masked") for scoring in scorings),
-        ]
-        for i, key in enumerate(keys)
-    ]
-    functions = [
-        [
-            scoring.name,
-            scoring.formula,
-            scoring.source,
-            say("trained") if scoring.trained else say("an illustration: never trained so"),
-        ]
-        for scoring in scorings
-    ]
+
+    def scores(scoring: Scoring) -> list:
+        pairs = zip(scoring.scores, stages.allowed)
+        return [blocks.number(score) if allowed else say("masked") for score, allowed in pairs]
+
+    trained = {True: say("trained"), False: say("an illustration: never trained so")}
     return [
         blocks.text(title),
         blocks.bars(*charts),
         blocks.folded(
             say("Scores, and where each function is from"),
-            blocks.table((say("Key"), *(scoring.name for scoring in scorings)), scores),
+            blocks.columns(
+                (say("Key"), map(blocks.token, keys)), *((scoring.name, scores(scoring)) for scoring in scorings)
+            ),
             blocks.table(
-                blocks.headings("Function", "score", "where it is from", "in this model"), functions, marked=(0,)
+                blocks.headings("Function", "score", "where it is from", "in this model"),
+                [[scoring.name, scoring.formula, scoring.source, trained[scoring.trained]] for scoring in scorings],
+                marked=(0,),
             ),
         ),
         blocks.note(

@@ -12,7 +12,7 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.words import say
+from attention_atlas.viz.words import Words, say
 
 
 def longest_piece(trace: TranslationTrace, translator: Translator) -> str:
@@ -31,28 +31,28 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
     whole = [analogy for analogy in analogies if not analogy.split_words]
     holding = [analogy for analogy in whole if analogy.holds]
     expression = sum_of or (holding[0].text if holding else "")
-    rows = []
-    for analogy in analogies:
-        rank = say("rank {n}", n=analogy.rank)
-        rows.append(
-            [
-                *map(blocks.token, (analogy.text, analogy.expected, labels.display(analogy.nearest.token))),
-                blocks.number(analogy.nearest.cosine),
-                rank if analogy.split_words else blocks.verdict(analogy.holds, rank),
-                ", ".join(analogy.split_words) or "–",
-            ]
-        )
+
+    def rank(analogy: space.Analogy) -> dict | Words:
+        words = say("rank {n}", n=analogy.rank)
+        return words if analogy.split_words else blocks.verdict(analogy.holds, words)
+
     tried = [
         blocks.facts(
-            (
-                say("Sums of words that hold"),
+            blocks.fact(
+                "Sums of words that hold",
                 f"{len(holding) / max(1, len(whole)):.0%}",
-                say("{n} of {total}, of all whose words are single pieces", n=len(holding), total=len(whole)),
+                "{n} of {total}, of all whose words are single pieces",
+                n=len(holding),
+                total=len(whole),
             )
         ),
-        blocks.table(
-            blocks.headings("Sum of words", "expected", "nearest piece", "cosine", "holds", "of several pieces"),
-            rows,
+        blocks.columns(
+            (say("Sum of words"), [blocks.token(analogy.text) for analogy in analogies]),
+            (say("expected"), [blocks.token(analogy.expected) for analogy in analogies]),
+            (say("nearest piece"), [blocks.token(labels.display(analogy.nearest.token)) for analogy in analogies]),
+            (say("cosine"), [blocks.number(analogy.nearest.cosine) for analogy in analogies]),
+            (say("holds"), map(rank, analogies)),
+            (say("of several pieces"), [", ".join(analogy.split_words) or "–" for analogy in analogies]),
             caption=say(
                 "The words of a sum are left out of its answers. A word of several pieces is the mean of their "
                 "vectors; its rank is where that mean would stand, and no proof where it shares a piece with the sum."
@@ -75,16 +75,11 @@ def _neighbours(translator: Translator, text: str) -> dict:
     expression = "".join(f" {'+' if sign > 0 else '−'} {word}" for sign, word in summands)[3:]
     expected_ids = space.word_ids(translator, expected) if expected else []
     size, spelled = len(translator.tokenizer), zip((*(word for _, word in summands), expected), (*ids, expected_ids))
+    neighbours = space.nearest_pieces(translator, row)
     parts = [
-        blocks.table(
-            blocks.headings("Piece", "cosine"),
-            [
-                [
-                    blocks.token(labels.display(neighbour.token)),
-                    blocks.bar(max(0.0, neighbour.cosine), blocks.compact(neighbour.cosine)),
-                ]
-                for neighbour in space.nearest_pieces(translator, row)
-            ],
+        blocks.columns(
+            (say("Piece"), [blocks.token(labels.display(neighbour.token)) for neighbour in neighbours]),
+            (say("cosine"), [blocks.bar(max(0.0, n.cosine), blocks.compact(n.cosine)) for n in neighbours]),
             caption=say("The nearest to {sum} of {n} pieces.", sum=expression, n=size),
         ),
         *(

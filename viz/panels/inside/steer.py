@@ -50,16 +50,12 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
             ),
         ),
         blocks.facts(
-            (
-                say("Length of what is added"),
-                blocks.compact(float(np.linalg.norm(vector)) * abs(strength) / PERCENT),
-                say("to every token of the source"),
+            blocks.fact(
+                "Length of what is added",
+                float(np.linalg.norm(vector)) * abs(strength) / PERCENT,
+                "to every token of the source",
             ),
-            (
-                say("Mean length of the stream there"),
-                blocks.compact(float(stream.norm(dim=-1).mean())),
-                say("to judge it by"),
-            ),
+            blocks.fact("Mean length of the stream there", float(stream.norm(dim=-1).mean()), "to judge it by"),
         ),
         blocks.translate(say("Show it on every tab"), **recipe),
         {
