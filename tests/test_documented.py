@@ -150,5 +150,5 @@ def test_the_results_page_has_every_number_of_the_measured_files(tmp_path):
         assert expected in lines, expected
     assert lines.count("Not measured with these versions yet.") == len(results.SECTIONS) - 3
     (tmp_path / "own.json").write_text("3")
-    with pytest.raises(ValueError, match=r"own\.json is no benchmark's file"):
+    with pytest.raises(ValueError, match=r"own\.json is not the file of a benchmark"):
         results.page(tmp_path, tmp_path)

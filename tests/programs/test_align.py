@@ -45,7 +45,7 @@ def test_two_processes_continue_a_stopped_run_to_the_same_links(tiny_checkpoint,
     options = [source, target, "--checkpoint", str(tiny_checkpoint), "--direction", "de-en", "--symmetrise", "jumps"]
     align.main([*options, "--out", str(tmp_path / "whole")])
     expected, batches, align_batch = (tmp_path / "whole").read_text(), [], align.Aligner.align
-    with pytest.raises(ValueError, match="whole is there already: --replace"):
+    with pytest.raises(ValueError, match="whole is there already: use --replace"):
         align.main([*options, "--out", str(tmp_path / "whole")])
 
     def stop_at_second_batch(self, pairs, *rest):

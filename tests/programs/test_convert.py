@@ -50,7 +50,7 @@ def test_a_direction_that_the_model_does_not_translate_is_refused(saved, tmp_pat
 
 
 def test_an_existing_folder_is_overwritten_only_with_replace(saved, tiny_checkpoint, tmp_path):
-    with pytest.raises(ValueError, match=r"config\.json is there already: --replace"):
+    with pytest.raises(ValueError, match=r"config\.json is there already: use --replace"):
         convert.main([str(saved), "--out", str(tiny_checkpoint)])
 
 

@@ -179,7 +179,7 @@ def test_programs_do_not_overwrite_files(name, arguments, tiny_checkpoint, tmp_p
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny").symlink_to(tiny_checkpoint)
     (tmp_path / arguments[-1]).write_text("{}")
-    with pytest.raises(ValueError, match=rf"{re.escape(arguments[-1])} is there already: --replace"):
+    with pytest.raises(ValueError, match=rf"{re.escape(arguments[-1])} is there already: use --replace"):
         importlib.import_module(name).main([*arguments])
 
 

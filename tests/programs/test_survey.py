@@ -38,7 +38,7 @@ def test_a_survey_with_ablation_is_written_without_its_sentences(folder, tmp_pat
     with pytest.raises(ValueError, match="--limit is for a trial"):
         survey.main(options)
     survey.main([*options, "--out", str(folder / "heads.json")])
-    with pytest.raises(ValueError, match=r"heads\.json is there already: --replace"):
+    with pytest.raises(ValueError, match=r"heads\.json is there already: use --replace"):
         survey.main(options[:-6])
     text = (folder / "heads.json").read_text()
     assert not any(sentence in text for sentence in SENTENCES) and "Hund" not in text

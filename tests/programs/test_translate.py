@@ -85,7 +85,7 @@ def test_the_attention_file_belongs_to_the_printed_translation(run, tiny_transla
     if beam == "1":
         expected = tiny_translator.translate(SENTENCES[0])
         np.testing.assert_allclose(trace.cross.weights, expected.cross.weights, atol=1e-5)
-    with pytest.raises(ValueError, match=r"maps.npz is there already: --replace"):
+    with pytest.raises(ValueError, match=r"maps.npz is there already: use --replace"):
         run("--attention", str(path), "Hund")
     run("--attention", str(path), "--replace", "Hund")
     assert storage.from_npz(path.read_bytes()).source_text == "Hund"

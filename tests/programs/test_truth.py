@@ -178,7 +178,7 @@ def test_every_kind_is_measured_and_a_stopped_run_continues(folder, monkeypatch,
     card = (where / "tiny" / "README.md").read_text()
     assert card.startswith("Before.") and card.endswith("\n## After\n") and "Old." not in card
     assert "another, published on the whole set | 5.0" in card and not any(w in card for w in ("Hund", "woman"))
-    with pytest.raises(ValueError, match=r"truth\.json is there already: --replace"):
+    with pytest.raises(ValueError, match=r"truth\.json is there already: use --replace"):
         truth.main(options)
     monkeypatch.setitem(truth.KINDS, "alignment", alignment.measure)
     truth.main([*options, "--only", "links", "--replace"])  # the other results remain

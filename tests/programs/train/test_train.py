@@ -120,7 +120,7 @@ def test_invalid_sizes_of_a_new_run_are_refused(corpus, tmp_path, options, words
 
 
 def test_a_checkpoint_is_overwritten_only_with_replace(corpus, tiny_checkpoint, tmp_path):
-    with pytest.raises(ValueError, match=r"model\.safetensors is there already: --replace"):
+    with pytest.raises(ValueError, match=r"model\.safetensors is there already: use --replace"):
         train.main(["--run-dir", str(tmp_path / "run"), "--out", str(tiny_checkpoint), *corpus])
     with pytest.raises(ValueError, match=r"--d-model asks for 128, but the checkpoint"):
         train.main(["--run-dir", str(tmp_path / "run"), "--init", str(tiny_checkpoint), "--d-model", "128", *corpus])

@@ -238,7 +238,7 @@ def test_program_reads_development_sentences_from_a_data_folder(tiny_checkpoint,
     table = from_dict(json.loads((tmp_path / FILE).read_text(encoding="utf-8")))
     assert table.corpus == "multi30k dev" and table.sentences == len(table.directions)
     (tiny_checkpoint / FILE).write_text("{}", encoding="utf-8")
-    with pytest.raises(ValueError, match="is there already: --replace"):
+    with pytest.raises(ValueError, match="is there already: use --replace"):
         main(limited[:-4])
 
 
