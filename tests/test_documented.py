@@ -93,6 +93,14 @@ def test_links_of_top_level_pages_lead_to_files(page):
     assert files and not [file for file in files if not (ROOT / file).exists()]
 
 
+def test_the_security_page_names_existing_tests():
+    names = set(re.findall(r"`(test_\w+)`", read("docs/security.md")))
+    defined = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert names and names <= defined
+
+
 def test_the_reference_names_every_program():
     page = read("docs/reference/programs.md")
     assert re.findall(r"(?m)^\| `attention-atlas (\w+)` \| (.*) \|$", page) == [
