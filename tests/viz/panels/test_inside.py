@@ -197,7 +197,7 @@ def test_masks_and_weights_of_a_padded_batch_are_drawn(scene) -> None:
     for i, block in enumerate(sentences):
         content = drawn([block])
         for name, mask in batch.squares(i).items():
-            np.testing.assert_array_equal(content[str(masks.TITLES[name])], mask)
+            np.testing.assert_array_equal(content[str(masks.TITLES[name][1])], mask)
         assert block["maps"][0]["columns"] == [*map(display, batch.tokens[i])]
         names, expected = block["maps"][-1]["rows"], row_names(scene.trace, AttentionKind.CROSS)
         assert len(names) == len(batch.inputs[i]) and (i or names[: len(expected)] == expected)

@@ -24,6 +24,10 @@ from attention_atlas.viz.words import Words, join, say
 
 SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"  # sources of links
 ROWS = {RowToken.READ: say("token read"), RowToken.PREDICTED: say("token written")}
+STANDS = {
+    RowToken.READ: say("A row stands for the token it reads."),
+    RowToken.PREDICTED: say("A row stands for the token it writes."),
+}
 MEASURED = ""  # as the survey measured for the head
 SHOWN = 10
 
@@ -37,12 +41,7 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
         return [blocks.paragraph("No heads of this model have been chosen to link words yet.")]
     stands_for = RowToken(row) if row else measured_row(scene, source)
     title, scores = link_scores(scene, word_maps(scene.translator, scene.trace), source, stands_for, voters)
-    if source == CHOSEN:
-        stands = say("Each head by the row it aligns best with.")
-    elif stands_for is RowToken.READ:
-        stands = say("A row stands for the token it reads.")
-    else:
-        stands = say("A row stands for the token it writes.")
+    stands = say("Each head by the row it aligns best with.") if source == CHOSEN else STANDS[stands_for]
     caption = say("{what}: each word of the translation with the source word that has most of it.", what=title)
     return [
         blocks.text(join((caption, stands), " "), tone="note"),
@@ -84,9 +83,8 @@ def link_scores(
     row_maps, (layer, head) = maps[row], selected(scene)
     numbers = {"layer": layer + 1, "head": head + 1}
     if source == CHOSEN:
-        return say(
-            "Chosen by agreement: {heads}", heads=join([label_head(v.layer, v.head) for v in voters], "; ")
-        ), mean_map(maps, voters)
+        heads = join([label_head(v.layer, v.head) for v in voters], "; ")
+        return say("Chosen by agreement: {heads}", heads=heads), mean_map(maps, voters)
     if source == SELECTED:
         return say("Weight, layer {layer}, head {head}", **numbers), row_maps.weights[layer, head]
     if source == BY_LENGTH:
@@ -133,13 +131,7 @@ def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str)
     ]
     rows.sort(key=lambda row: row[0].error_rate)
     cells = [
-        [
-            title,
-            row,
-            blocks.bar(min(1.0, score.error_rate)),
-            blocks.number(score.precision),
-            blocks.number(score.recall),
-        ]
+        [title, row, blocks.bar(min(1.0, score.error_rate)), *map(blocks.number, (score.precision, score.recall))]
         for score, title, row in rows[:SHOWN]
     ]
     pale = say("0, pale: no link is wrong")

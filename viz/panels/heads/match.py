@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from attention_atlas.model.trace.survey.statistics import STATISTICS
 from attention_atlas.model.trace.survey.survey import (
     DirectionSurvey,
     KindSurvey,
+    Match,
     comparable_statistics,
     head_distances,
     match_heads,
@@ -105,30 +106,22 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
         return [blocks.paragraph("The two surveys have no statistic in common.")]
     rows, apart = compare_rows(scene, other, kind), head_distances(here, there)
     compares_rows = rows is not None
-    heads = [
-        [
-            label_head(*layer_and_head(here, pair.head)),
-            label_head(*layer_and_head(there, pair.other)),
-            blocks.bar(pair.nearness, f"{pair.distance:.2f}"),
-            say("yes") if pair.mutual else say("no"),
-            *([blocks.number(float(rows[pair.head, pair.other]))] if compares_rows else []),
-            _describe(here, pair.head),
-            _describe(there, pair.other),
-        ]
-        for pair in match_heads(apart)
-    ]
-    columns = [
-        say("here"),
-        say("its nearest there"),
-        say("distance"),
-        say("nearest both ways"),
-        *([say("same rows")] if compares_rows else []),
-        say("does here"),
-        say("does there"),
-    ]
+
+    def table(pairs: Sequence[Match]) -> dict:
+        same_rows = [blocks.number(rows[pair.head, pair.other]) for pair in pairs] if compares_rows else []
+        return blocks.columns(
+            (say("here"), [label_head(*layer_and_head(here, pair.head)) for pair in pairs]),
+            (say("its nearest there"), [label_head(*layer_and_head(there, pair.other)) for pair in pairs]),
+            (say("distance"), [blocks.bar(pair.nearness, f"{pair.distance:.2f}") for pair in pairs]),
+            (say("nearest both ways"), [say("yes") if pair.mutual else say("no") for pair in pairs]),
+            *([(say("same rows"), same_rows)] if compares_rows else []),
+            (say("does here"), [_describe(here, pair.head) for pair in pairs]),
+            (say("does there"), [_describe(there, pair.other) for pair in pairs]),
+        )
+
+    pairs = match_heads(apart)
     rest = blocks.folded(
-        say_plural("The other {n} head", "The other {n} heads", n=len(heads) - SHOWN),
-        blocks.table(columns, heads[SHOWN:]),
+        say_plural("The other {n} head", "The other {n} heads", n=len(pairs) - SHOWN), table(pairs[SHOWN:])
     )
     values, title = (
         (rows, say("Same rows, every pair of heads, {n} of this project's own sentences", n=SENTENCES))
@@ -144,7 +137,7 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
             n=len(names),
         ),
         blocks.row(
-            blocks.stack(blocks.table(columns, heads[:SHOWN]), *([rest] if len(heads) > SHOWN else [])),
+            blocks.stack(table(pairs[:SHOWN]), *([rest] if len(pairs) > SHOWN else [])),
             blocks.maps(
                 blocks.heatmap(values, title, signed=False, rows=short_names(here), columns=short_names(there))
             ),

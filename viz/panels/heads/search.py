@@ -55,18 +55,13 @@ def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
 
 def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) -> dict:
     """Rank the heads of one kind by a value [layers, heads]; now: the value in this sentence."""
-    order = np.argsort(-values, axis=None)[:SHOWN]
-    places = [tuple(int(i) for i in np.unravel_index(at, values.shape)) for at in order]
-    if now is None:
-        return blocks.table([say("head"), title], [[label_head(*at), _share(values[at])] for at in places])
-    return blocks.table(
-        [say("head"), title, say("here, now")],
-        [[label_head(*at), _share(values[at]), blocks.number(float(now[at]))] for at in places],
+    places = [divmod(int(at), values.shape[1]) for at in np.argsort(-values, axis=None)[:SHOWN]]
+    here = [] if now is None else [(say("here, now"), [blocks.number(now[at]) for at in places])]
+    return blocks.columns(
+        (say("head"), [label_head(*at) for at in places]),
+        (title, [blocks.bar(min(1.0, values[at])) for at in places]),
+        *here,
     )
-
-
-def _share(value: float) -> dict:
-    return blocks.bar(min(1.0, float(value)))
 
 
 def _sentences(scene: Scene, survey: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
@@ -86,22 +81,19 @@ def _by_map(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     allowed = cells.allowed_cells(selection.kind, *maps.weights.shape[2:])
     own = selection.layer * heads + selection.head
     like_here = similarity(maps.weights.reshape(layers * heads, *maps.weights.shape[2:]), allowed)[own]
-    like_ever = survey.similarity[own] if survey else None
+    like_ever = survey.similarity[own] if survey else np.full_like(like_here, np.nan)
     order = [int(i) for i in np.argsort(-like_here, kind="stable") if i != own][:SHOWN]
-    rows = [
-        [
-            label_head(i // heads, i % heads),
-            blocks.bar(float(like_here[i])),
-            "–" if like_ever is None else blocks.number(float(like_ever[i])),
-        ]
-        for i in order
-    ]
     title = say(
         "{kind}, layer {layer}, head {head}: heads whose rows are like its own",
         **labels.place(selection.kind, selection.layer, selection.head),
     )
     return [
-        blocks.table(blocks.headings("head", "same rows here", "over the survey"), rows, caption=title),
+        blocks.columns(
+            (say("head"), [label_head(*divmod(i, heads)) for i in order]),
+            (say("same rows here"), map(blocks.bar, like_here[order])),
+            (say("over the survey"), map(blocks.number, like_ever[order])),
+            caption=title,
+        ),
         *_describe(scene, survey),
     ]
 

@@ -35,8 +35,12 @@ NUM_SIMILAR = 3  # heads in a card
 
 
 def overview(scene: Scene) -> list[dict]:
-    """Draw the survey; without one, offer to make it, or say that it cannot be made."""
-    if surveys.can_survey(scene.trace.direction) and scene.survey is None:
+    """Draw the maps of all heads, the rule that names them, and a slot for the card.
+
+    Without a survey, offer to make it, or say that it cannot be made.
+    """
+    survey = scene.survey
+    if survey is None and surveys.can_survey(scene.trace.direction):
         return [
             work_block(
                 surveys.survey_work(scene.translator, scene.trace.direction).key,
@@ -47,17 +51,13 @@ def overview(scene: Scene) -> list[dict]:
                 ),
             )
         ]
-    if scene.survey is not None:
-        return _draw_survey(scene, scene.survey)
-    return [
-        blocks.paragraph(
-            "These heads have not been surveyed, and this project has no sentences of its own in their source language."
-        )
-    ]
-
-
-def _draw_survey(scene: Scene, survey: DirectionSurvey) -> list[dict]:
-    """Draw the maps of all heads, the rule that names them, and a slot for the card."""
+    if survey is None:
+        return [
+            blocks.paragraph(
+                "These heads have not been surveyed, and this project has no sentences of its own in their source "
+                "language."
+            )
+        ]
     rule = say(
         "A name is given where the lower end of the 95% interval is above the threshold, and the value differs "
         "from that of random rows with at most 5% false discoveries."
@@ -125,7 +125,7 @@ def _statistics_table(
     in_sentence, rows = measure_in_sentence(scene, kind, layer, head), []
     for name, estimate in survey.statistics.items():
         statistic = STATISTICS[name]
-        value, low, high = (float(part[layer, head]) for part in (estimate.value, estimate.low, estimate.high))
+        value, low, high = (part[layer, head] for part in (estimate.value, estimate.low, estimate.high))
         can_name = statistic.threshold is not None  # other statistics give a head no name
         rows.append(
             [
@@ -134,7 +134,7 @@ def _statistics_table(
                 with_minus_sign(f"{low:.3f} – {high:.3f}"),
                 f"{estimate.chance:.3f}" if can_name else "–",
                 f"{statistic.threshold:.2f}" if can_name else "–",
-                f"{float(in_sentence[name].values):.3f}" if name in in_sentence else "–",
+                f"{in_sentence[name].values:.3f}" if name in in_sentence else "–",
             ]
         )
     return blocks.table(
@@ -178,7 +178,7 @@ def _similar_heads(survey: KindSurvey, layer: int, head: int) -> dict:
     best = [int(i) for i in np.argsort(-similarity)[:NUM_SIMILAR] if np.isfinite(similarity[i])]
     return blocks.table(
         blocks.headings("heads like it", "same rows"),
-        [[label_head(i // heads, i % heads), blocks.bar(float(similarity[i]))] for i in best],
+        [[label_head(*divmod(i, heads)), blocks.bar(similarity[i])] for i in best],
         caption=say("1 minus the mean Jensen–Shannon divergence of their rows, in bits"),
     )
 

@@ -77,11 +77,7 @@ def probability_table(columns: Sequence[Words | str], rows: Sequence[str], pairs
         return with_minus_sign(f"{value:{sign}.2f}")
 
     cells = [
-        [
-            blocks.token(row),
-            *(blocks.shade(float(np.exp(p)), written(p)) for p in pair),
-            written(pair[0] - pair[1], "+"),
-        ]
+        [blocks.token(row), *(blocks.shade(np.exp(p), written(p)) for p in pair), written(pair[0] - pair[1], "+")]
         for row, pair in zip(rows, pairs)
     ]
     total = pairs.sum(0)
@@ -104,7 +100,7 @@ def head_pairs(kind: AttentionKind, alike: np.ndarray, pairs: list[tuple[int, in
         layer, number = divmod(head, width)
         return f"{layer + 1}.{number + 1}"
 
-    rows = [[*map(named, pair, widths), blocks.bar(float(alike[pair]))] for pair in pairs[:SHOWN]]
+    rows = [[*map(named, pair, widths), blocks.bar(alike[pair])] for pair in pairs[:SHOWN]]
     caption = say(
         "Each head is paired with one of the other's so that all pairs together are most alike; the best come first."
     )

@@ -60,11 +60,8 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
         comparison = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
         blindness = blind and blind.result()
     largest = max(float(change.max()) for change in comparison.changes.values())
-    probabilities = zip(np.exp(comparison.original.log_probability), np.exp(comparison.forced_log_probability))
-    rows = [
-        (labels.display(token), [float(p), float(q)])
-        for token, (p, q) in zip(comparison.original.target_tokens, probabilities)
-    ]
+    tokens = map(labels.display, comparison.original.target_tokens)
+    both = np.exp([comparison.original.log_probability, comparison.forced_log_probability])
     return [
         blocks.cards(
             _card(say("As it is"), comparison.original),
@@ -73,7 +70,7 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
         blocks.bars(
             blocks.chart(
                 say("How probable each token of the plain translation is"),
-                rows,
+                zip(tokens, both.T),
                 note=say("Both read the plain translation. The broken model may well prefer other tokens."),
             ),
             legend=(say("as it is"), say("with {change}", change=CHOICES[choice])),
@@ -99,20 +96,18 @@ def _blindness(blindness: OrderBlindness) -> list[dict]:
                 blocks.compact(blindness.encoder_off),
                 say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind"),
             ),
-            (say("Encoder, positions on"), blocks.compact(blindness.encoder_on), say("order counts")),
-            (
-                say("Decoder, positions off"),
-                blocks.compact(blindness.decoder_causal),
-                say("not blind: its causal mask knows before from after"),
+            blocks.fact("Encoder, positions on", blindness.encoder_on, "order counts"),
+            blocks.fact(
+                "Decoder, positions off", blindness.decoder_causal, "not blind: its causal mask knows before from after"
             ),
-            (say("The same without its causal mask"), blocks.compact(blindness.decoder_unmasked), say("blind as well")),
-            (say("Largest output value"), blocks.compact(blindness.scale), say("to judge these differences by")),
+            blocks.fact("The same without its causal mask", blindness.decoder_unmasked, "blind as well"),
+            blocks.fact("Largest output value", blindness.scale, "to judge these differences by"),
         ),
     ]
 
 
 def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
-    """Return the interventions of a choice of the menu. ValueError for an unknown choice."""
+    """Return the interventions of a choice of the menu; none where only words are shuffled."""
     selected = scene.selection
     if choice in (OFF, BLIND_SHUFFLE):
         return positions_off()
@@ -124,14 +119,12 @@ def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
         return Interventions(edits={f"{selected.kind.side.value}.*.self.bias": Ablate(heads=(selected.head,))})
     if choice == SHIFT:
         return positions_shifted(shift)
-    if choice == PLAIN_SHUFFLE:
-        return Interventions()
     if choice == HEAD:
         return heads_off(selected.kind, selected.layer, (selected.head,))
     if choice == LAYER:
         heads = range(scene.translator.model.num_heads[selected.kind])
         return heads_off(selected.kind, selected.layer, tuple(heads))
-    raise ValueError(f"Nothing to break is called {choice!r}: choose one of {', '.join(CHOICES)}.")
+    return Interventions()
 
 
 def describe_choice(scene: Scene, choice: str, shift: int) -> Words:
@@ -161,12 +154,12 @@ def _card(title: Words, trace: TranslationTrace) -> tuple[Words, Words | str, Wo
 def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
     """Return a table of the divergence of each head's map [layers, heads], shaded up to the largest."""
     limit = largest or 1.0
-    rows = [
-        [say("layer {layer}", layer=layer), *(blocks.shade(c / limit, blocks.compact(c, 2)) for c in row)]
-        for layer, row in enumerate(changes.tolist(), start=1)
-    ]
-    heads = (str(head + 1) for head in range(changes.shape[1]))
-    return blocks.table((say("head"), *heads), rows, caption=labels.KIND_TITLES[kind])
+    layers = [say("layer {layer}", layer=layer + 1) for layer in range(len(changes))]
+    heads = (
+        (str(head), [blocks.shade(c / limit, blocks.compact(c, 2)) for c in column])
+        for head, column in enumerate(changes.T.tolist(), start=1)
+    )
+    return blocks.columns((say("head"), layers), *heads, caption=labels.KIND_TITLES[kind])
 
 
 PANEL = Panel(

@@ -24,30 +24,19 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
         return _without_waves(config, values, list(range(2 * first, config.d_model, 2 * step))[:4], which)
     pairs = list(range(first, config.d_model // 2, step))[:4]
     waves = geometry.waves_of(config)
-    lengths, sines, cosines = waves.lengths.tolist(), waves.sines.tolist(), waves.cosines.tolist()
-    marks = [(lengths[p], blocks.compact(lengths[p])) for p in pairs if lengths[p] < length]
+    lengths, sines, cosines = (array[pairs] for array in (waves.lengths, waves.sines, waves.cosines))
+    marks = [(wave, blocks.compact(wave)) for wave in lengths.tolist() if wave < length]
     sides = {SINES: (sines,), COSINES: (cosines,), BOTH: (sines, cosines)}[which]
-    dimensions = [side[p] for p in pairs for side in sides]
-    rows = [
-        (
-            say("{first} and {second}", first=sines[p], second=cosines[p]),
-            blocks.number(lengths[p]),
-            blocks.number(length / lengths[p]),
-            blocks.number(float(np.abs(np.diff(values[:, sines[p]])).max())),
-        )
-        for p in pairs
-    ]
+    dimensions = np.stack(sides, axis=1).ravel().tolist()
+    both = zip(sines.tolist(), cosines.tolist())
     return [
         blocks.formula(f"λᵢ = 2π · base^({exponent(config)})", say("the wavelength of pair i")),
         _figure(values, dimensions, marks=marks, limits=(-1.1, 1.1)),
-        blocks.table(
-            (
-                say("Dimensions"),
-                say("Wavelength, positions"),
-                say("Turns in {n} positions", n=length),
-                say("Largest step to the next position"),
-            ),
-            rows,
+        blocks.columns(
+            (say("Dimensions"), [say("{first} and {second}", first=sine, second=cosine) for sine, cosine in both]),
+            (say("Wavelength, positions"), map(blocks.number, lengths)),
+            (say("Turns in {n} positions", n=length), map(blocks.number, length / lengths)),
+            (say("Largest step to the next position"), map(blocks.number, _largest_steps(values[:, sines]))),
             caption=say("The wavelength by its formula; the steps measured in the model's table."),
         ),
     ]
@@ -57,12 +46,8 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
     """Draw a table that has no waves. Even dimensions stand for sines and odd ones for cosines, as in the paper."""
     offsets = {SINES: (0,), COSINES: (1,), BOTH: (0, 1)}[which]
     columns = [dimension + offset for dimension in dimensions for offset in offsets]
-    rows = []
-    for i in columns:
-        column = values[:, i]
-        wave, share = geometry.strongest_wave(column)
-        numbers = (column.min(), column.max(), np.abs(np.diff(column)).max(), wave)
-        rows.append((say("dimension {i}", i=i), *(blocks.number(float(n)) for n in numbers), blocks.bar(share)))
+    drawn = values[:, columns]
+    waves, shares = zip(*map(geometry.strongest_wave, drawn.T))
     learned = say(
         "These rows were learned: nobody put waves into them. Positions that no training sentence reached still have "
         "their random initial values."
@@ -70,22 +55,24 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
     return [
         blocks.text(learned) if config.position_code is PositionCode.LEARNED else blocks.formula(code_formula(config)),
         _figure(values, columns),
-        blocks.table(
-            blocks.headings(
-                "Dimension",
-                "smallest",
-                "largest",
-                "Largest step to the next position",
-                "Strongest wave, positions",
-                "its share of the variance",
-            ),
-            rows,
+        blocks.columns(
+            (say("Dimension"), [say("dimension {i}", i=i) for i in columns]),
+            (say("smallest"), map(blocks.number, drawn.min(0))),
+            (say("largest"), map(blocks.number, drawn.max(0))),
+            (say("Largest step to the next position"), map(blocks.number, _largest_steps(drawn))),
+            (say("Strongest wave, positions"), map(blocks.number, waves)),
+            (say("its share of the variance"), map(blocks.bar, shares)),
             caption=say(
                 "A column of sines or cosines is a single wave; here the strongest wave explains as much as the bar "
                 "says, out of 1."
             ),
         ),
     ]
+
+
+def _largest_steps(columns: np.ndarray) -> np.ndarray:
+    """Return the largest difference of neighbouring positions in each column [position, column]."""
+    return np.abs(np.diff(columns, axis=0)).max(0)
 
 
 def _figure(values: np.ndarray, dimensions: list[int], **looks: object) -> dict:

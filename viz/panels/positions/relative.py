@@ -40,20 +40,16 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
         limit=float(np.abs(biases.values).max()) or 1.0,
     )
     facts = [
-        (
-            title,
-            str(int(distances[place])),
-            say("positions from the query: {value}", value=blocks.compact(float(values[place]))),
-        )
+        (title, str(distances[place]), say("positions from the query: {value}", value=blocks.compact(values[place])))
         for title, place in ((say("Likes best"), values.argmax()), (say("Likes least"), values.argmin()))
     ]
     if scene.output.attention(kind, at).bias is not None:  # positions may be switched off
         parts = spread(scene.output, kind, at, at_head)
         facts.append(
-            (
-                say("Spread of content, bias and scores"),
+            blocks.fact(
+                "Spread of content, bias and scores",
                 " · ".join(map(blocks.compact, (parts.content, parts.bias, parts.scores))),
-                say("standard deviations over this sentence's cells"),
+                "standard deviations over this sentence's cells",
             )
         )
     return [

@@ -49,25 +49,21 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
             blocks.figure(block, height=430, label=say("The corner of the block rotation")),
         ),
         blocks.facts(
-            (
-                say("Largest error of the rotation"),
-                blocks.compact(residual),
-                say("over 64 positions and all dimensions"),
+            blocks.fact("Largest error of the rotation", residual, "over 64 positions and all dimensions"),
+            blocks.fact(
+                "With a common tutorial bug", mistaken, "sine and cosine of a pair no longer share a frequency"
             ),
-            (
-                say("With a common tutorial bug"),
-                blocks.compact(mistaken),
-                say("sine and cosine of a pair no longer share a frequency"),
-            ),
-            (
-                say("This pair turns by"),
+            blocks.fact(
+                "This pair turns by",
                 f"{blocks.compact(360.0 * shift / wave)}°",
-                say("{k} of {wave} positions a turn", k=shift, wave=blocks.compact(wave)),
+                "{k} of {wave} positions a turn",
+                k=shift,
+                wave=blocks.compact(wave),
             ),
-            (
-                say("Its block of R"),
+            blocks.fact(
+                "Its block of R",
                 f"cos {blocks.compact(block_2x2[0, 0])}, sin {blocks.compact(block_2x2[0, 1])}",
-                say("[cos, sin; −sin, cos] of that angle"),
+                "[cos, sin; −sin, cos] of that angle",
             ),
         ),
         blocks.note(

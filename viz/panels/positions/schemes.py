@@ -36,21 +36,17 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
     columns, ours = (say("Code"), *(c.name for c in criteria.CRITERIA)), (len(SCHEMES) - 1,)
     dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in verdicts)] for name, verdicts in judged]
     rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in verdicts)] for name, verdicts in judged]
-    fewest = []
-    for scheme in SCHEMES:
-        exact, clear = (criteria.fewest_dimensions(scheme, length, margin=m, base=base) for m in (criteria.SAME, 0.5))
-        fewest.append([scheme.name, blocks.symbols(scheme.formula), *map(_width, (exact, clear))])
+    sizes = {"n": length, "width": d_model, "base": blocks.compact(base)}
+
+    def fewest(margin: float) -> list[Words]:
+        return [_width(criteria.fewest_dimensions(scheme, length, margin=margin, base=base)) for scheme in SCHEMES]
+
     return [
         blocks.table(
             columns,
             dots,
             marked=ours,
-            caption=say(
-                "For {n} positions, d_model {width} and base {base}.",
-                n=length,
-                width=d_model,
-                base=blocks.compact(base),
-            ),
+            caption=say("For {n} positions, d_model {width} and base {base}.", **sizes),
         ),
         blocks.folded(
             say("What decides each, and what the criteria mean"),
@@ -64,14 +60,11 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
                 "its cosine have different ones: a tutorial's exponents, above."
             ),
         ),
-        blocks.table(
-            (
-                say("Code"),
-                say("Value"),
-                say("Fewest dimensions that tell {n} positions apart", n=length),
-                say("Fewest with every two at least 0.5 apart"),
-            ),
-            fewest,
+        blocks.columns(
+            (say("Code"), [scheme.name for scheme in SCHEMES]),
+            (say("Value"), [blocks.symbols(scheme.formula) for scheme in SCHEMES]),
+            (say("Fewest dimensions that tell {n} positions apart", n=length), fewest(criteria.SAME)),
+            (say("Fewest with every two at least 0.5 apart"), fewest(0.5)),
             marked=ours,
         ),
         blocks.table(

@@ -32,21 +32,12 @@ def additive(scene: Scene, query: int) -> list[dict]:
     row = min(query - 1 if query else selected, len(trace.target_ids) - 1)
     row_stages = additive_stages(translator.model, record_pass(translator, trace), row)
     keys = [labels.display(token) for token in trace.source_tokens]
-    key_limit, sum_limit = (float(np.abs(x).max()) for x in (row_stages.keys, row_stages.sums))
+    key_names = [say("U h of {token}", token=key) for key in keys]
+    sum_names = [say("W s + U h of {token}", token=key) for key in keys]
+    active_names = [say("tanh of {token}", token=key) for key in keys]
+    product_names = [say("v × tanh of {token}", token=key) for key in keys]
+    query = blocks.strip(row_stages.query, limit=float(np.abs(row_stages.sums).max()), name="W s")
     products = row_stages.active * row_stages.score_vector
-    product_limit = float(np.abs(products).max())
-    rows = [
-        [
-            blocks.token(key),
-            blocks.strip(row_stages.keys[i], limit=key_limit, name=say("U h of {token}", token=key)),
-            blocks.strip(row_stages.sums[i], limit=sum_limit, name=say("W s + U h of {token}", token=key)),
-            blocks.strip(row_stages.active[i], limit=1.0, name=say("tanh of {token}", token=key)),
-            blocks.strip(products[i], limit=product_limit, name=say("v × tanh of {token}", token=key)),
-            blocks.number(float(row_stages.scores[i])),
-            blocks.bar(float(row_stages.weights[i])),
-        ]
-        for i, key in enumerate(keys)
-    ]
     return [
         blocks.paragraph(
             "{kind}, row {n}: {row}",
@@ -55,10 +46,15 @@ def additive(scene: Scene, query: int) -> list[dict]:
             row=labels.row_name(trace, AttentionKind.ALIGNMENT, row),
         ),
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))"),
-        blocks.table(
-            (say("Word read"), "U h", "W s + U h", "tanh", "v × tanh", say("sum"), "softmax"),
-            [[say("state →"), "", blocks.strip(row_stages.query, limit=sum_limit, name="W s"), "", "", "", ""], *rows],
-            foot=[say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(float(row_stages.weights.sum())))],
+        blocks.columns(
+            (say("Word read"), [say("state →"), *map(blocks.token, keys)]),
+            ("U h", ["", *blocks.strips(row_stages.keys, key_names)]),
+            ("W s + U h", [query, *blocks.strips(row_stages.sums, sum_names)]),
+            ("tanh", ["", *blocks.strips(row_stages.active, active_names, limit=1.0)]),
+            ("v × tanh", ["", *blocks.strips(products, product_names)]),
+            (say("sum"), ["", *map(blocks.number, row_stages.scores)]),
+            ("softmax", ["", *map(blocks.bar, row_stages.weights)]),
+            foot=[say("sum"), *[""] * 5, blocks.bar(1.0, blocks.compact(row_stages.weights.sum()))],
             marked=(int(row_stages.weights.argmax()) + 1,),
             caption=say(
                 "{n} dimensions per strip; blue is negative, orange positive, one scale per column.",
@@ -66,16 +62,12 @@ def additive(scene: Scene, query: int) -> list[dict]:
             ),
         ),
         blocks.facts(
-            (
-                say("What the decoder is told"),
+            blocks.fact(
+                "What the decoder is told",
                 say("{n} numbers", n=len(row_stages.context)),
-                say("the sum of weight × h, from both directions of reading"),
+                "the sum of weight × h, from both directions of reading",
             ),
-            (
-                say("Largest error"),
-                blocks.compact(row_stages.error),
-                say("these stages against the model's own weights"),
-            ),
+            blocks.fact("Largest error", row_stages.error, "these stages against the model's own weights"),
         ),
     ]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, repeat
+
 import numpy as np
 
 from attention_atlas.model.analysis.training_batch import (
     SENTENCES,
     SMOOTHING,
-    TrainingBatch,
     make_training_batch,
     min_smoothed_loss,
 )
@@ -23,35 +25,39 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
     seen_batch = make_training_batch(scene.translator, scene.trace)
     count, source = seen_batch.source.shape
     at, target = min(sentence, count) - 1, seen_batch.inputs.shape[1]
-    longest = float(np.nanmax(seen_batch.losses)) or 1.0
-    title = say("Loss of every cell: sentence × place")
+    title, places = say("Loss of every cell: sentence × place"), range(max(source, target))
+    largest = np.nanmax(seen_batch.losses) or 1.0
+
+    def pad(cells: Iterable) -> Iterator:
+        """Yield a side's cells, and empty ones beyond its end."""
+        return islice(chain(cells, repeat("")), len(places))
+
+    def shown(token: str) -> dict:
+        return blocks.token(labels.display(token))
+
+    def loss(value: float) -> dict | str:
+        return blocks.shade(value / largest, f"{value:.3f}") if np.isfinite(value) else ""
+
     return [
         blocks.facts(
-            (say("Source"), f"{count} × {source}", say("sentences × tokens, <pad> included")),
-            (say("Decoder input and output"), f"{count} × {target}", say("the same tokens, one place apart")),
-            (
-                say("Logits"),
-                " × ".join(map(blocks.compact, seen_batch.logits)),
-                say("one row for each token to be written"),
+            blocks.fact("Source", f"{count} × {source}", "sentences × tokens, <pad> included"),
+            blocks.fact("Decoder input and output", f"{count} × {target}", "the same tokens, one place apart"),
+            blocks.fact(
+                "Logits", " × ".join(map(blocks.compact, seen_batch.logits)), "one row for each token to be written"
             ),
-            (
-                say("Tokens that count"),
-                f"{seen_batch.real} / {count * target}",
-                say("the rest is padding, which has no loss"),
+            blocks.fact(
+                "Tokens that count", f"{seen_batch.real} / {count * target}", "the rest is padding, which has no loss"
             ),
         ),
-        blocks.table(
-            (
-                say("Place"),
-                say("encoder reads"),
-                "id",
-                say("decoder reads"),
-                "id",
-                say("must write"),
-                "id",
-                say("loss, nats"),
-            ),
-            [_cells(seen_batch, at, place, longest) for place in range(max(source, target))],
+        blocks.columns(
+            (say("Place"), map(blocks.number, places)),
+            (say("encoder reads"), pad(map(shown, seen_batch.tokens[0][at]))),
+            ("id", pad(map(str, seen_batch.source[at]))),
+            (say("decoder reads"), pad(map(shown, seen_batch.tokens[1][at]))),
+            ("id", pad(map(str, seen_batch.inputs[at]))),
+            (say("must write"), pad(map(shown, seen_batch.tokens[2][at]))),
+            ("id", pad(map(str, seen_batch.outputs[at]))),
+            (say("loss, nats"), pad(map(loss, seen_batch.losses[at]))),
             caption=say(
                 "Sentence {n} of {all}. The decoder reads the right words, one place late: so all places are "
                 "trained in one pass, and the look-ahead mask keeps the answer from each.",
@@ -62,7 +68,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
         blocks.maps(blocks.heatmap(seen_batch.losses, title, signed=False, note=say("padding is grey"))),
         blocks.formula("L = − (1 / N) · Σ log p(yₜ | y₁ … yₜ₋₁, x)", say("over the N tokens that are not <pad>")),
         blocks.facts(
-            (say("Loss of the batch"), f"{seen_batch.mean():.3f}", say("nats a token")),
+            blocks.fact("Loss of the batch", f"{seen_batch.mean():.3f}", "nats a token"),
             (
                 say("With smoothed labels"),
                 f"{seen_batch.mean(smoothed=True):.3f}",
@@ -89,18 +95,6 @@ def smoothing_note(lowest: float) -> Words:
         share=SMOOTHING,
         least=f"{lowest:.2f}",
     )
-
-
-def _cells(batch: TrainingBatch, sentence: int, place: int, longest: float) -> list:
-    """Return a row of the table: the tokens at one place of each side, empty beyond its end, and the loss."""
-    cells: list = [blocks.number(place)]
-    for ids, tokens in zip((batch.source, batch.inputs, batch.outputs), batch.tokens):
-        inside = place < ids.shape[1]
-        cells += (
-            [blocks.token(labels.display(tokens[sentence][place])), str(ids[sentence, place])] if inside else ["", ""]
-        )
-    loss = batch.losses[sentence, place] if place < batch.losses.shape[1] else np.nan
-    return [*cells, blocks.shade(loss / longest, f"{loss:.3f}") if np.isfinite(loss) else ""]
 
 
 PANEL = Panel(

@@ -150,18 +150,14 @@ def _scores(translators: dict[type, Translator], direction: str) -> list[dict]:
         }
         for kind in KINDS
     }
-    rows = [
-        [
-            name,
-            *(blocks.number(round(scores[kind][name]["bleu"], 1)) for kind in KINDS),
-            blocks.number(scores[Recurrent][name]["sentences"]),
-        ]
-        for name in scores[Transformer]
-        if name in scores[Recurrent]
-    ]
-    heads = (say("Test set"), *(NAMES[kind] for kind in KINDS), say("sentences"))
-    note = say("BLEU of greedy translations, by sacreBLEU; higher is better. Sizes and training differ, too.")
-    return [blocks.table(heads, rows, caption=note)] if rows else []
+    both = [name for name in scores[Transformer] if name in scores[Recurrent]]
+    table = blocks.columns(
+        (say("Test set"), both),
+        *((NAMES[kind], [blocks.number(round(scores[kind][name]["bleu"], 1)) for name in both]) for kind in KINDS),
+        (say("sentences"), [blocks.number(scores[Recurrent][name]["sentences"]) for name in both]),
+        caption=say("BLEU of greedy translations, by sacreBLEU; higher is better. Sizes and training differ, too."),
+    )
+    return [table] if both else []
 
 
 def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
@@ -175,32 +171,25 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
         if not any(np.isnan(row).any() for row in rows)
     ]
     apart = [i for i, (_, a, b, *_) in enumerate(words) if a != b]
-    rows = [
-        [
-            blocks.token(word),
-            blocks.token(ours.columns[a]),
-            blocks.bar(most_a),
-            blocks.token(ours.columns[b]),
-            blocks.bar(most_b),
-        ]
-        for word, a, b, most_a, most_b in words
-    ]
     return [
         blocks.facts(
-            (
-                say("They point at the same source word"),
+            blocks.fact(
+                "They point at the same source word",
                 say("{n} of {all} words", n=len(words) - len(apart), all=len(words)),
-                say("each at the word with most of its weight; attention is a proxy"),
+                "each at the word with most of its weight; attention is a proxy",
             ),
-            (
-                say("Weight on the same cells"),
+            blocks.fact(
+                "Weight on the same cells",
                 f"{common:.2f}",
-                say("out of 1 per row: the smaller of the two, summed over words of the source"),
+                "out of 1 per row: the smaller of the two, summed over words of the source",
             ),
         ),
-        blocks.table(
-            blocks.headings("Written next", "Transformer: most on", "weight", "recurrent: most on", "weight"),
-            rows,
+        blocks.columns(
+            (say("Written next"), [blocks.token(word) for word, *_ in words]),
+            (say("Transformer: most on"), [blocks.token(ours.columns[a]) for _, a, *_ in words]),
+            (say("weight"), [blocks.bar(most) for *_, most, _ in words]),
+            (say("recurrent: most on"), [blocks.token(ours.columns[b]) for _, _, b, *_ in words]),
+            (say("weight"), [blocks.bar(most) for *_, most in words]),
             marked=apart,
             caption=say("Coloured rows: the two point at different words."),
         ),

@@ -26,32 +26,30 @@ def surprise(scene: Scene) -> list[dict]:
     except Refusal:  # interventions that cannot be run again: only the recorded probabilities are known
         columns = [losses]
     means = [float(column.mean()) for column in columns]
-    largest = [float(column.max(initial=0.0)) or 1.0 for column in columns]
-    rows = [
-        [
-            blocks.token(labels.display(token)),
-            blocks.number(float(np.exp(-values[0]))),
-            *(blocks.bar(float(value) / most, f"{value:.3f}") for value, most in zip(values, largest)),
-        ]
-        for token, *values in zip(trace.target_tokens, *columns)
-    ]
+
+    def bars(values: np.ndarray) -> list[dict]:
+        largest = values.max(initial=0.0) or 1.0
+        return [blocks.bar(value / largest, f"{value:.3f}") for value in values]
+
     training = [blocks.paragraph("The log of this model's training is missing.")]
     if folder is not None and (folder / learned.LOG).is_file():
         training = _training(*learned.curve(folder), means[1:], lowest)
     return [
         blocks.formula("L = − (1 / T) · Σ log p(yₜ | y₁ … yₜ₋₁, x)"),
         blocks.facts(
-            (
-                say("This translation"),
+            blocks.fact(
+                "This translation",
                 f"{means[0]:.3f}",
-                say("nats a token, mean of {n}; padding would not count. The least possible is 0", n=len(losses)),
+                "nats a token, mean of {n}; padding would not count. The least possible is 0",
+                n=len(losses),
             ),
             *((say("With smoothed labels"), f"{mean:.3f}", smoothing_note(lowest)) for mean in means[1:]),
-            (say("Perplexity"), f"{np.exp(means[0]):.2f}", say("as if it chose among so many tokens each time")),
+            blocks.fact("Perplexity", f"{np.exp(means[0]):.2f}", "as if it chose among so many tokens each time"),
         ),
-        blocks.table(
-            (say("Token"), say("probability"), say("nats"), say("nats, smoothed"))[: 2 + len(columns)],
-            rows,
+        blocks.columns(
+            (say("Token"), [blocks.token(labels.display(token)) for token in trace.target_tokens]),
+            (say("probability"), map(blocks.number, np.exp(-losses))),
+            *zip((say("nats"), say("nats, smoothed")), map(bars, columns)),
             foot=[say("mean"), "", *(f"{mean:.3f}" for mean in means)],
             caption=say("The model's own choices: a greedy translation surprises it less than a reference."),
         ),
@@ -73,10 +71,10 @@ def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest
     )
     return [
         blocks.facts(
-            (
-                say("End of the logged run"),
+            blocks.fact(
+                "End of the logged run",
                 f"{curve[-1]:.3f}",
-                say("nats a token of the training's references, with smoothed labels"),
+                "nats a token of the training's references, with smoothed labels",
             )
         ),
         blocks.figure(picture, height=280, label=say("The training loss by update, and the mean of this translation")),

@@ -30,19 +30,13 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"), "")),
         ]
     layout = bleu.lay_out(scene.trace.translation, reference, largest=largest)
-    rows = [
-        [
-            say("{n}-grams", n=p.order),
-            blocks.number(p.matched),
-            blocks.number(p.total),
-            blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total)),
-            f"{p.percent:.1f}%" if p.total else "–",
-            f"{p.weight:g}",
-        ]
-        for p in layout.precisions
-    ]
+
+    def precision(p: bleu.Precision) -> dict:
+        return blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total))
+
+    precisions = layout.precisions
     caption = say("An n-gram counts at most as often as it occurs in the reference.")
-    if any(p.total and not p.matched for p in layout.precisions):
+    if any(p.total and not p.matched for p in precisions):
         caption = say(
             "An n-gram counts at most as often as it occurs in the reference. Where nothing matched, sacreBLEU "
             "smooths: it halves a virtual match."
@@ -57,16 +51,13 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             ),
             (say("Reference"), reference, say_plural("{n} token", "{n} tokens", n=layout.reference_length)),
         ),
-        blocks.table(
-            (
-                "",
-                say("found in the reference"),
-                say("in the translation"),
-                say("precision"),
-                say("sacreBLEU's precision"),
-                say("textbook's exponent"),
-            ),
-            rows,
+        blocks.columns(
+            ("", [say("{n}-grams", n=p.order) for p in precisions]),
+            (say("found in the reference"), [blocks.number(p.matched) for p in precisions]),
+            (say("in the translation"), [blocks.number(p.total) for p in precisions]),
+            (say("precision"), map(precision, precisions)),
+            (say("sacreBLEU's precision"), [f"{p.percent:.1f}%" if p.total else "–" for p in precisions]),
+            (say("textbook's exponent"), [f"{p.weight:g}" for p in precisions]),
             caption=caption,
         ),
         blocks.marked(
@@ -83,15 +74,15 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
         blocks.formula(say("textbook: exp(min(0, 1 − reference / translation)) · Π pₙ^(1/2ⁿ)"), "Zhang et al., 10.7"),
         blocks.facts(
             (say("sacreBLEU, this sentence"), f"{layout.score:.1f}", layout.signature),
-            (
-                say("Brevity penalty"),
+            blocks.fact(
+                "Brevity penalty",
                 f"{layout.brevity_penalty:.3f}",
-                say("{n} tokens against {m}", n=layout.translation_length, m=layout.reference_length),
+                "{n} tokens against {m}",
+                n=layout.translation_length,
+                m=layout.reference_length,
             ),
-            (
-                say("Textbook variant"),
-                f"{layout.textbook:.1f}",
-                say("unsmoothed: 0 as soon as one order matches nothing"),
+            blocks.fact(
+                "Textbook variant", f"{layout.textbook:.1f}", "unsmoothed: 0 as soon as one order matches nothing"
             ),
         ),
         _brevity(layout),

@@ -8,7 +8,7 @@ import numpy as np
 
 from attention_atlas.model.analysis.trust import run_dropout_passes
 from attention_atlas.model.trace.alignment import content_words
-from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, Trust
+from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, SignalScore, Trust
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.panels.panel import Panel, Slider
@@ -43,20 +43,17 @@ def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
 
 def _words(scene: Scene) -> dict:
     """Return a table of the translation's words: probability, with and without the source, and the source's share."""
-    reading, rows = scene.reading, []
-    for group in map(list, content_words(scene.trace.target_tokens)):
-        with_source, without = (float(x[group].sum()) for x in (reading.log_probability, reading.without_source))
-        rows.append(
-            [
-                blocks.token(word_label([scene.trace.target_tokens[i] for i in group])),
-                blocks.shade(1 - np.exp(with_source), f"{np.exp(with_source):.0%}"),
-                f"{np.exp(without):.1%}",
-                blocks.bar(float(reading.share[group].mean())),
-            ]
-        )
-    return blocks.table(
-        blocks.headings("Word", "probability", "without the source", "share from the source"),
-        rows,
+    reading, tokens = scene.reading, scene.trace.target_tokens
+    groups = list(map(list, content_words(tokens)))
+    with_source, without = (
+        [np.exp(float(values[group].sum())) for group in groups]
+        for values in (reading.log_probability, reading.without_source)
+    )
+    return blocks.columns(
+        (say("Word"), [blocks.token(word_label([tokens[i] for i in group])) for group in groups]),
+        (say("probability"), [blocks.shade(1 - p, f"{p:.0%}") for p in with_source]),
+        (say("without the source"), [f"{p:.1%}" for p in without]),
+        (say("share from the source"), [blocks.bar(reading.share[group].mean()) for group in groups]),
         caption=say(
             "Darker: less sure. Without the source: measured, the same words after an empty sentence. The share is a "
             "proxy (ALTI+): how much of what wrote the word came from the source, the rest from the words before it."
@@ -105,42 +102,40 @@ def _signals(scene: Scene) -> list[dict]:
     quality = scene.trust
     if not quality.scores:
         return [blocks.note("This model has not been measured on labelled data yet.")]
-    rows = [
-        [
-            NAMES[signal.signal],
-            FINDS[signal.of],
-            SETS["provoked" if signal.on == PROVOKED else "labelled"],
-            blocks.bar(signal.auroc),
-            blocks.bar(
-                signal.baseline_auroc, join((f"{signal.baseline_auroc:.3f}", BASELINES[signal.baseline]), " · ")
+    scores = quality.scores
+
+    def baseline(score: SignalScore) -> dict:
+        return blocks.bar(score.baseline_auroc, join((f"{score.baseline_auroc:.3f}", BASELINES[score.baseline]), " · "))
+
+    def gain(score: SignalScore) -> str:
+        return with_minus_sign(f"{score.gain:+.3f} ({score.low:+.3f} … {score.high:+.3f})")
+
+    return [
+        blocks.columns(
+            (say("Signal"), [NAMES[score.signal] for score in scores]),
+            (say("finds"), [FINDS[score.of] for score in scores]),
+            (say("on"), [SETS["provoked" if score.on == PROVOKED else "labelled"] for score in scores]),
+            (say("AUROC"), [blocks.bar(score.auroc) for score in scores]),
+            (say("best without a model"), map(baseline, scores)),
+            (say("gain"), map(gain, scores)),
+            (say("shown"), [blocks.verdict(score.passed) for score in scores]),
+            (say("here"), [blocks.number(SIGNALS[score.signal].measure(scene.reading)) for score in scores]),
+            (say("speaks above"), [blocks.number(quality.thresholds.get(score.signal, np.nan)) for score in scores]),
+            caption=say(
+                "Gain with a 95% bootstrap interval. On {n} good translations of held-out everyday sentences any of "
+                "the shown signals spoke up in {share}.",
+                n=quality.sentences,
+                share=f"{quality.false_alarms:.1%}",
             ),
-            with_minus_sign(f"{signal.gain:+.3f} ({signal.low:+.3f} … {signal.high:+.3f})"),
-            blocks.verdict(signal.passed),
-            blocks.number(SIGNALS[signal.signal].measure(scene.reading)),
-            blocks.number(quality.thresholds.get(signal.signal, float("nan"))),
-        ]
-        for signal in quality.scores
+        )
     ]
-    columns = blocks.headings(
-        "Signal", "finds", "on", "AUROC", "best without a model", "gain", "shown", "here", "speaks above"
-    )
-    caption = say(
-        "Gain with a 95% bootstrap interval. On {n} good translations of held-out everyday sentences any of the shown "
-        "signals spoke up in {share}.",
-        n=quality.sentences,
-        share=f"{quality.false_alarms:.1%}",
-    )
-    return [blocks.table(columns, rows, caption=caption)]
 
 
 def _reliability(quality: Trust) -> list[dict]:
     """Return the calibration of the model's probabilities, if it was measured."""
     if not quality.bins:
         return []
-    errors = [
-        [say("all") if domain == "all" else blocks.token(domain), blocks.bar(value)]
-        for domain, value in quality.errors.items()
-    ]
+    domains = [say("all") if domain == "all" else blocks.token(domain) for domain in quality.errors]
     curves = {say("this model"): 2, say("as it should be"): 1}
     used = [row for row in quality.bins["all"] if row[0]]
     picture = plot_curves(
@@ -153,9 +148,9 @@ def _reliability(quality: Trust) -> list[dict]:
     return [
         blocks.row(
             blocks.figure(picture, height=280, width=560, label=say("How often a token of each probability is right")),
-            blocks.table(
-                blocks.headings("Kind of language", "expected calibration error"),
-                errors,
+            blocks.columns(
+                (say("Kind of language"), domains),
+                (say("expected calibration error"), map(blocks.bar, quality.errors.values())),
                 caption=say(
                     "References forced: how far apart probability and share are, on average (Guo et al. 2017)."
                 ),

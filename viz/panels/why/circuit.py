@@ -168,13 +168,13 @@ def _divergence(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
     both = zip(scene.trace.target_ids, second)
     step, ids = next(((step, two) for step, two in enumerate(both) if two[0] != two[1]), (None, None))
     if step is None:
-        return [*warnings, blocks.text(say("The two sentences have the same translation."), tone="note")]
+        return [*warnings, blocks.note("The two sentences have the same translation.")]
     if (step, ids[1]) == (question.step, question.contrast_id):
         return warnings
     token, instead = map(token_text, scene.translator.tokenizer.tokens(list(ids)))
-    words = say("The two translations part at {token} and {instead}.", token=token, instead=instead)
+    words = blocks.paragraph("The two translations part at {token} and {instead}.", token=token, instead=instead)
     ask = blocks.action(say("Ask about these"), blocks.to_question(step, ids[1]))
-    return [*warnings, blocks.row(blocks.text(words), ask)]
+    return [*warnings, blocks.row(words, ask)]
 
 
 @cached_on_owner(maxsize=64)
@@ -188,17 +188,7 @@ def _study_blocks(result: StudyResult) -> list[dict]:
     """Draw the faithfulness of circuits of each size, of whole nodes and of random edges, on held-out pairs."""
     study, tested = result.study, result.tested
     kinds = {say("best edges"): tested.best, say("whole nodes"): tested.nodes, say("at random"): tested.random}
-    rows = [
-        [f"{100 * share:.3g} %", blocks.number(edges), *(_kept(curve, i) for curve in kinds.values())]
-        for i, (share, edges) in enumerate(zip(tested.shares, tested.best.edges))
-    ]
-    areas = [
-        [name, "", *(two_decimals(getattr(curve, field)) for curve in kinds.values())]
-        for name, field in (
-            (say("CPR (area, large is good)"), "cpr"),
-            (say("CMD (distance from 1, small is good)"), "cmd"),
-        )
-    ]
+    areas = (say("CPR (area, large is good)"), say("CMD (distance from 1, small is good)"))
     figure = plot_curves(
         {name: curve.faithfulness for name, curve in kinds.items()},
         x=[100 * share for share in tested.shares],
@@ -209,9 +199,10 @@ def _study_blocks(result: StudyResult) -> list[dict]:
     figure.update_xaxes(type="log")
     return [
         blocks.figure(figure, height=280, width=640, label=say("How much circuits of each size keep")),
-        blocks.table(
-            (say("share"), say("edges"), *kinds),
-            [*rows, *areas],
+        blocks.columns(
+            (say("share"), [*(f"{100 * share:.3g} %" for share in tested.shares), *areas]),
+            (say("edges"), [*map(blocks.number, tested.best.edges), "", ""]),
+            *((name, [*_kept(curve), *map(two_decimals, (curve.cpr, curve.cmd))]) for name, curve in kinds.items()),
             caption=say(
                 "Faithfulness, measured on {n} sentences that the circuit was not found with; in brackets 95% "
                 "bootstrap intervals. Found with {m} others by EAP-IG.",
@@ -228,10 +219,12 @@ def _study_blocks(result: StudyResult) -> list[dict]:
     ]
 
 
-def _kept(curve: Curve, at: int) -> str:
-    """Return the faithfulness at one size with its interval."""
-    low, high = curve.interval[at]
-    return "{} [{}, {}]".format(*(two_decimals(value) for value in (curve.faithfulness[at], low, high)))
+def _kept(curve: Curve) -> list[str]:
+    """Return the faithfulness at each size with its interval."""
+    return [
+        f"{two_decimals(share)} [{two_decimals(low)}, {two_decimals(high)}]"
+        for share, (low, high) in zip(curve.faithfulness, curve.interval)
+    ]
 
 
 def circuit(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
@@ -299,18 +292,13 @@ def _table(circuit: Circuit, top_edges: list[tuple[Edge, float]], clicks: dict[s
     def node(name: str) -> dict | str:
         return blocks.button(describe_node(name), clicks[name]) if name in clicks else describe_node(name)
 
-    return blocks.table(
-        blocks.headings("From", "into", "by", "nats", "exactly"),
-        [
-            [
-                node(edge.sender),
-                node(edge.reader),
-                edge.letter,
-                blocks.number(nats),
-                blocks.button(say("Measure"), _to_measure(edge)),
-            ]
-            for edge, nats in top_edges[:LISTED]
-        ],
+    edges, effects = zip(*top_edges[:LISTED])
+    return blocks.columns(
+        (say("From"), [node(edge.sender) for edge in edges]),
+        (say("into"), [node(edge.reader) for edge in edges]),
+        (say("by"), [edge.letter for edge in edges]),
+        (say("nats"), map(blocks.number, effects)),
+        (say("exactly"), [blocks.button(say("Measure"), _to_measure(edge)) for edge in edges]),
         caption=say("Estimated by {method}, over {n} sentences.", method=METHODS[circuit.method], n=len(circuit.pairs)),
     )
 

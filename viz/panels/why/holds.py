@@ -84,15 +84,7 @@ def _figure(done: list[Trial], which: str, title: Words, x_title: Words) -> dict
     """Return a figure of one test. which: the field of the trials."""
     picture = go.Figure()
     for trial in done:
-        chance = trial.method is None
-        picture.add_scatter(
-            x=list(trial.counts),
-            y=[round(value, 4) for value in getattr(trial, which).tolist()],
-            name=RANDOM if chance else METHODS[trial.method].title,
-            mode="lines+markers",
-            marker_size=4,
-            line={"color": theme.FIGURE_TEXT, "width": 2, "dash": "dot"} if chance else _line_style(trial.method),
-        )
+        _add_line(picture, trial.method, list(trial.counts), [round(n, 4) for n in getattr(trial, which).tolist()])
     return _methods_figure(picture, (x_title, say("nats")), title)
 
 
@@ -116,25 +108,15 @@ def _offline(scene: Scene) -> Blocks:
 def _faithfulness_block(table: Faithfulness, lead: str) -> dict:
     """Return the table of measurements, best method first. lead: the method whose row is marked."""
     ranked = table.by_agreement()
-    rows = [
-        [
-            METHODS[scores.method].title,
-            EVIDENCE[METHODS[scores.method].evidence],
-            *map(_interval, (scores.agreement, scores.comprehensiveness, scores.sufficiency)),
-            two_decimals([*scores.randomised.values()][-1]) if scores.randomised else "–",
-        ]
-        for scores in ranked
-    ]
-    return blocks.table(
-        blocks.headings(
-            "Method",
-            "kind",
-            "agreement with occlusion",
-            "comprehensiveness, nats",
-            "sufficiency, nats",
-            "all weights redrawn",
-        ),
-        rows,
+    methods = [METHODS[scores.method] for scores in ranked]
+    redrawn = [two_decimals([*scores.randomised.values()][-1]) if scores.randomised else "–" for scores in ranked]
+    return blocks.columns(
+        (say("Method"), [method.title for method in methods]),
+        (say("kind"), [EVIDENCE[method.evidence] for method in methods]),
+        (say("agreement with occlusion"), [_interval(scores.agreement) for scores in ranked]),
+        (say("comprehensiveness, nats"), [_interval(scores.comprehensiveness) for scores in ranked]),
+        (say("sufficiency, nats"), [_interval(scores.sufficiency) for scores in ranked]),
+        (say("all weights redrawn"), redrawn),
         marked=[i for i, scores in enumerate(ranked) if scores.method == lead],
         caption=say(
             "Measured over {n} sentences, with 95% intervals. Agreement: median rank correlation with "
@@ -169,53 +151,54 @@ def _agreement_figure(table: Faithfulness) -> dict:
             },
         )
     picture.add_vline(BAR, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
+    axes = (
+        {"title": {"text": say("agreement with occlusion")}},
+        {
+            "tickvals": list(range(len(known))),
+            "ticktext": titles,
+            "automargin": True,
+            "range": [len(known) - 0.5, -0.5],
+        },
+    )
+    _lay_out(picture, *axes, left=8, legend=-0.28)
+    label = say("How well each row agrees with occlusion")
+    return blocks.figure(picture, height=120 + 26 * len(known), width=620, rows=titles, label=label)
+
+
+def _lay_out(picture: go.Figure, xaxis: dict, yaxis: dict, *, left: int, legend: float) -> None:
+    """Set the axes of a figure. left: its margin; legend: its height above the axis."""
     picture.update_layout(
         template="none",
         **theme.figure_layout(
-            xaxis={"title": {"text": say("agreement with occlusion")}, **theme.AXIS},
-            yaxis={
-                "tickvals": list(range(len(known))),
-                "ticktext": titles,
-                "automargin": True,
-                "range": [len(known) - 0.5, -0.5],
-                **theme.AXIS,
-            },
-            margin={"l": 8, "r": 8, "t": 8, "b": 44},
-            legend={"orientation": "h", "y": -0.28, "x": 0},
+            xaxis={**xaxis, **theme.AXIS},
+            yaxis={**yaxis, **theme.AXIS},
+            margin={"l": left, "r": 8, "t": 8, "b": 44},
+            legend={"orientation": "h", "y": legend, "x": 0},
         ),
     )
-    return blocks.figure(
-        picture,
-        height=120 + 26 * len(known),
-        width=620,
-        rows=titles,
-        label=say("How well each row agrees with occlusion"),
-    )
 
 
-def _line_style(name: str) -> dict:
-    """Return the style of a method's line, the same in every figure.
+def _add_line(picture: go.Figure, method: str | None, x: list[int], y: list[float]) -> None:
+    """Add the line of a method, in the same style in every figure; None: of the random order.
 
     Methods that ignore the written token are dashed, each differently, so that two equal lines are both visible.
     """
-    dashed = [method.slug for method in METHODS.values() if method.class_agnostic]
-    dash = DASHES[dashed.index(name) % len(DASHES)] if name in dashed else "solid"
-    return {"color": theme.HEAD_COLOURS[list(METHODS).index(name) % len(theme.HEAD_COLOURS)], "width": 2, "dash": dash}
+    if method is None:
+        name, colour, dash = RANDOM, theme.FIGURE_TEXT, "dot"
+    else:
+        dashed = [known.slug for known in METHODS.values() if known.class_agnostic]
+        name, colour = METHODS[method].title, theme.HEAD_COLOURS[list(METHODS).index(method) % len(theme.HEAD_COLOURS)]
+        dash = DASHES[dashed.index(method) % len(DASHES)] if method in dashed else "solid"
+    line = {"color": colour, "width": 2, "dash": dash}
+    picture.add_scatter(x=x, y=y, name=name, mode="lines+markers", marker_size=4, line=line)
 
 
 def _randomisation_figure(table: Faithfulness) -> dict:
     """Return a figure of how much of each method's order remains as more weights are redrawn (Adebayo et al. 2018)."""
     picture = go.Figure()
     for scores in table.methods:
-        method = METHODS[scores.method]
-        picture.add_scatter(
-            x=list(range(len(table.stages) + 1)),
-            y=[1.0, *(scores.randomised[stage] for stage in table.stages)],
-            name=method.title,
-            mode="lines+markers",
-            marker_size=4,
-            line=_line_style(method.slug),
-        )
+        remaining = [1.0, *(scores.randomised[stage] for stage in table.stages)]
+        _add_line(picture, scores.method, list(range(len(remaining))), remaining)
     picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
     picture.update_xaxes(dtick=1)
     titles = say("parts redrawn"), say("rank correlation with itself")
@@ -224,24 +207,14 @@ def _randomisation_figure(table: Faithfulness) -> dict:
 
 def _methods_figure(picture: go.Figure, titles: tuple[Words, Words], label: Words) -> dict:
     """Return the block of a figure with a line for each method. titles: of the x and y axes."""
-    picture.update_layout(
-        template="none",
-        **theme.figure_layout(
-            xaxis={"title": {"text": titles[0]}, **theme.AXIS},
-            yaxis={"title": {"text": titles[1]}, **theme.AXIS},
-            margin={"l": 44, "r": 8, "t": 8, "b": 44},
-            legend={"orientation": "h", "y": -0.22, "x": 0},
-        ),
-    )
+    _lay_out(picture, *({"title": {"text": title}} for title in titles), left=44, legend=-0.22)
     return blocks.figure(picture, height=430, width=620, label=label)
 
 
 def _interval(interval: Interval | None) -> str:
-    return (
-        "–"
-        if interval is None
-        else f"{two_decimals(interval.value)} [{two_decimals(interval.low)}, {two_decimals(interval.high)}]"
-    )
+    if interval is None:
+        return "–"
+    return f"{two_decimals(interval.value)} [{two_decimals(interval.low)}, {two_decimals(interval.high)}]"
 
 
 PANEL = Panel(

@@ -34,28 +34,24 @@ def parts(scene: Scene) -> list[dict]:
         _grid(split_parts),
         exports(),
         blocks.facts(
-            (say("Token embedding"), two_decimals(split_parts.token), say("of the token just read")),
-            (say("Position"), two_decimals(split_parts.position), say("of the step")),
-            (
-                say("Biases of the norms"),
-                two_decimals(float(split_parts.norm_biases.sum())),
-                say("the same for any sentence"),
+            blocks.fact("Token embedding", two_decimals(split_parts.token), "of the token just read"),
+            blocks.fact("Position", two_decimals(split_parts.position), "of the step"),
+            blocks.fact(
+                "Biases of the norms", two_decimals(split_parts.norm_biases.sum()), "the same for any sentence"
             ),
-            (say("Bias of the output"), two_decimals(split_parts.constant), say("the same for any sentence")),
-            (
-                say("Encoder heads"),
+            blocks.fact("Bias of the output", two_decimals(split_parts.constant), "the same for any sentence"),
+            blocks.fact(
+                "Encoder heads",
                 say("n/a"),
-                say("no direct path to a logit, which is not 0: they speak through cross-attention alone"),
+                "no direct path to a logit, which is not 0: they speak through cross-attention alone",
             ),
-            (
-                say("Sum of all parts"),
+            blocks.fact(
+                "Sum of all parts",
                 two_decimals(sums.found),
-                say(
-                    "of {expected}, error {n}: {kind}",
-                    expected=two_decimals(sums.expected),
-                    n=blocks.compact(sums.error, 2),
-                    kind=EVIDENCE[split_parts.evidence],
-                ),
+                "of {expected}, error {n}: {kind}",
+                expected=two_decimals(sums.expected),
+                n=blocks.compact(sums.error, 2),
+                kind=EVIDENCE[split_parts.evidence],
             ),
         ),
         blocks.slot(
