@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 from attention_atlas.model.analysis import rerun
 from attention_atlas.model.analysis.why.experiments.cutting import CutMode, cut_edges, metric_without_edges
@@ -21,18 +22,14 @@ MOST = 4096  # edges cut at once: a few words in all heads of a layer
 def read_edges(data: Mapping[str, object]) -> tuple[frozenset[Edge], CutMode]:
     """Read the edges to cut: {kind, heads: [[layer, head]], queries, keys: positions, how}. ValueError if malformed."""
     kind, how = AttentionKind(data.get("kind")), CutMode(data.get("how"))
-    heads = [
-        (layer, head)
-        for _, layer, head in fields.read_list(data, "heads", lambda pair: fields.parse_head((kind, *pair)))
-    ]
+    heads = fields.read_list(data, "heads", lambda pair: fields.parse_head((kind, *pair)))
     queries, keys = fields.read_integers(data, "queries"), fields.read_integers(data, "keys")
     count = len(heads) * len(queries) * len(keys)
     if not 0 < count <= MOST:  # checked before the edges are created
         raise ValueError(f"1 to {MOST} edges can be cut at once, found {count}")
-    edges = frozenset(Edge(kind, query, key, layer, head) for layer, head in heads for query in queries for key in keys)
-    if (
-        kind is AttentionKind.DECODER_SELF
-    ):  # a rectangle over the pieces of a word includes cells that the causal mask closes
+    edges = frozenset(Edge(kind, *cell, layer, head) for _, layer, head in heads for cell in product(queries, keys))
+    if kind is AttentionKind.DECODER_SELF:
+        # A rectangle over the pieces of a word includes cells that the causal mask closes.
         edges = frozenset(edge for edge in edges if edge.key <= edge.query)
         if not edges:
             raise Refusal("There is no such edge: the decoder does not look ahead.")
@@ -58,17 +55,17 @@ def describe_effect(scene: Scene, data: Mapping[str, object], broken: Translatio
         "after": broken.translation,
         "words": [
             say("The translation stays the same.") if same else say("The translation changes."),
-            *_effect(scene, data),
+            _effect(scene, data),
         ],
     }
 
 
-def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
+def _effect(scene: Scene, data: Mapping[str, object]) -> Words:
     (edges, how), question = read_edges(data), scene.question
     try:
         case = scene.case
     except Refusal as error:  # too long for the question: the translations are still compared
-        return [error.words]
+        return error.words
     before, after = case.metric(), metric_without_edges(case, edges, how)
     token, contrast = token_names(scene.trace, question)
     values = {
@@ -78,16 +75,11 @@ def _effect(scene: Scene, data: Mapping[str, object]) -> list[Words]:
         "change": with_minus_sign(f"{after - before:+.2g}"),
     }
     if contrast is None:
-        return [
-            say(
-                "Measured after the same prefix: log p({token}) goes from {before} to {after} nats ({change}).",
-                **values,
-            )
-        ]
-    return [
-        say(
-            "Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats ({change}).",
-            contrast=contrast,
-            **values,
+        return say(
+            "Measured after the same prefix: log p({token}) goes from {before} to {after} nats ({change}).", **values
         )
-    ]
+    return say(
+        "Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats ({change}).",
+        contrast=contrast,
+        **values,
+    )

@@ -53,13 +53,9 @@ class Selection:
         """Read the selection that the page sends. Malformed numbers are ignored; a Refusal for an unknown kind."""
         if not isinstance(data, dict):
             return cls()
-
-        def position(name: str) -> int | None:
-            value = data.get(name)
-            return value if is_integer(value, 0) else None
-
         kind = read_entry(data, "kind", {kind.value: kind for kind in AttentionKind})
-        return cls(kind, position("layer") or 0, position("head") or 0, position("query"), position("key"))
+        numbers = {name: data.get(name) for name in ("layer", "head", "query", "key")}
+        return cls(kind, **{name: number for name, number in numbers.items() if is_integer(number, 0)})
 
     def clamp(self, trace: TranslationTrace) -> Selection:
         """Return the selection limited to the kinds, layers, heads and tokens of a trace."""
@@ -105,14 +101,13 @@ class PageQuestion:
         """Read what to_plain() returned and the page sends back. Anything malformed gives the empty question."""
         if not isinstance(data, dict) or not is_integer(data.get("step"), 0) or not _is_ids(data.get("about")):
             return cls()
-        contrast, about = data.get("contrast"), tuple(map(tuple, data["about"]))
+        contrast = data.get("contrast")
         if isinstance(contrast, dict):
             against = contrast.get("against")
-            known = next((member for member in Against if member.value == against), Against.RUNNER_UP)
-            return cls(data["step"], known, about)
-        if not isinstance(contrast, str) and not is_integer(contrast):
+            contrast = next((member for member in Against if member.value == against), Against.RUNNER_UP)
+        elif not isinstance(contrast, str) and not is_integer(contrast):
             return cls()
-        return cls(data["step"], contrast, about)
+        return cls(data["step"], contrast, tuple(map(tuple, data["about"])))
 
     def to_plain(self) -> dict:
         """Return JSON-ready values."""

@@ -59,10 +59,8 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     else:
         route = route_of(context.translators, fields)
         translator, code = context.translators[route.label], route.direction
-        menus, fills = (
-            directions.describe_route(context.translators, route),
-            fields.get("direction") or not fields.get("entry"),
-        )
+        menus = directions.describe_route(context.translators, route)
+        fills = fields.get("direction") or not fields.get("entry")
     beam = beam_of(fields)
     fill = {"beam": beam, **menus} if fills or fields.get("fills") else None
     text, interventions = (str(fields.get(name) or "") for name in ("text", "interventions"))
@@ -128,11 +126,9 @@ def can_warn(trace: TranslationTrace, translator: Translator | None) -> bool:
     scene = Scene(trace, made_by=translator)
     is_forced = trace.interventions or (trace.decoding and trace.decoding.given)
     is_long = len(trace.source_ids) + len(trace.target_ids) > MAX_TOKENS
-    return (
-        not (translator is None or is_forced or is_long)
-        and TRANSFORMER.is_met(scene)
-        and bool(scene.trust.shown_signals)
-    )
+    if translator is None or is_forced or is_long or not TRANSFORMER.is_met(scene):
+        return False
+    return bool(scene.trust.shown_signals)
 
 
 def warnings_about(trace: TranslationTrace, translator: Translator | None) -> list[dict]:

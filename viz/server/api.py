@@ -32,7 +32,7 @@ from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.maps.reduce import View, label_rows_by_both, score_map
 from attention_atlas.viz.panels.downloads import question_fields, translation_fields
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
-from attention_atlas.viz.panels.why.circuit import as_plain, find_top_edges, pair_with
+from attention_atlas.viz.panels.why.circuit import as_plain, pair_with, score_edges
 from attention_atlas.viz.panels.why.patch import patch_with
 from attention_atlas.viz.panels.why.smallest import ORDERS
 from attention_atlas.viz.server.endpoints import (
@@ -350,7 +350,8 @@ def why_circuit(
     if not 1 <= check_integer("edges", edges) <= MAX_EDGES:
         raise ValueError(f"edges must be 1 to {MAX_EDGES}, found {edges}.")
     scene = _scene(context, text, step, contrast, direction)
-    return as_plain(scene, second, *find_top_edges(scene, pair_with(scene, check_string("second", second)), edges))
+    pair = pair_with(scene, check_string("second", second))
+    return as_plain(scene, second, score_edges(scene.translator, pair), pair, edges)
 
 
 @endpoint(

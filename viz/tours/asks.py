@@ -75,11 +75,9 @@ def bars(labels: Sequence[Words | str], values: Sequence[float], unit: str = "sh
 
 def grid(rows: Sequence[str], columns: Sequence[str], values: np.ndarray) -> dict | None:
     """Return a picture of squares shaded from 0 to 1; None if it has too many to shade by hand."""
-    return (
-        {"type": "grid", "rows": list(rows), "columns": list(columns), "values": np.round(values, 3).tolist()}
-        if len(rows) <= MOST
-        else None
-    )
+    if len(rows) > MOST:
+        return None
+    return {"type": "grid", "rows": list(rows), "columns": list(columns), "values": np.round(values, 3).tolist()}
 
 
 def largest(values: np.ndarray, margin: float = ALIKE) -> tuple[int, ...]:
@@ -178,10 +176,7 @@ def read_most(scene: StopScene) -> Task:
         head=head + 1,
         layer=layer + 1,
     )
-    answer = say(
-        "It gives “{first}” {most} of what it reads, and “{second}” {less}.",
-        **two_largest(words, weights),
-    )
+    answer = say("It gives “{first}” {most} of what it reads, and “{second}” {less}.", **two_largest(words, weights))
     return Task(prompt, words, largest(weights), answer, bars(words, weights), view_link(scene))
 
 
@@ -201,10 +196,7 @@ def next_piece(scene: StopScene) -> Task:
         if before
         else say("The model has written nothing yet. Which piece does it find most probable?")
     )
-    answer = say(
-        "“{first}” has {most}, “{second}” {less}.",
-        **two_largest(texts, values),
-    )
+    answer = say("“{first}” has {most}, “{second}” {less}.", **two_largest(texts, values))
     view = {**view_link(scene, "stepper"), "step": str(step + 1)}
     return Task(prompt, texts, largest(values), answer, bars(texts, values), view, hides=True)
 
@@ -290,15 +282,16 @@ def may_read(scene: StopScene) -> Task:
 
 def maps(scene: StopScene) -> Task:
     """Ask for the number of attention maps of one sentence."""
-    kinds = scene.trace.kinds
-    if not kinds:
+    shapes = {kind: scene.trace.maps(kind).weights.shape[:2] for kind in scene.trace.kinds}
+    if not shapes:
         raise Refusal("This cannot be asked here: this network has no attention.")
-    shapes = [scene.trace.maps(kind).weights.shape[:2] for kind in kinds]
-    total = sum(layers * heads for layers, heads in shapes)
-    counted = [f"{layers} × {heads}" for layers, heads in shapes]
-    answer = join([join([KIND_TITLES[kind], text], " ") for kind, text in zip(kinds, counted)], ", ")
+    total = sum(layers * heads for layers, heads in shapes.values())
+    answer = join(
+        [join([KIND_TITLES[kind], f"{layers} × {heads}"], " ") for kind, (layers, heads) in shapes.items()], ", "
+    )
+    layers, heads = next(iter(shapes.values()))
     prompt = say("In how many maps of attention does this model look at one sentence?")
-    return _number(prompt, total, {shapes[0][1], shapes[0][0] * shapes[0][1], 2 * total}, answer, view_link(scene))
+    return _number(prompt, total, {heads, layers * heads, 2 * total}, answer, view_link(scene))
 
 
 def _number(prompt: Words, n: int, wrong: set[int], answer: Words, view: dict, picture: dict | None = None) -> Task:
@@ -391,12 +384,11 @@ def exchange_nouns(text: str) -> str:
         raise Refusal("This cannot be asked here: its words have no other order that could be written down.")
     (a, b), (c, d) = spans[:2]
     first, second = words[a:b], words[c:d]
-    marks = [phrase[-1][len(phrase[-1].rstrip(MARKS)) :] for phrase in (first, second)]
-    for phrase, mark in ((first, marks[0]), (second, marks[1])):
-        phrase[-1] = phrase[-1].removesuffix(mark)
+    nouns = [phrase[-1].rstrip(MARKS) for phrase in (first, second)]
+    marks = [phrase[-1][len(noun) :] for phrase, noun in zip((first, second), nouns)]
+    first[-1], second[-1] = nouns[0] + marks[1], nouns[1] + marks[0]
     if a == 0:
         first[0], second[0] = first[0].lower(), second[0].capitalize()
-    first[-1], second[-1] = first[-1] + marks[1], second[-1] + marks[0]
     return " ".join([*words[:a], *second, *words[b:c], *first, *words[d:]])
 
 

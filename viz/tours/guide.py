@@ -15,7 +15,7 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz import assets, directions
 from attention_atlas.viz.component import add_component
 from attention_atlas.viz.tours.asks import ASKS, task_payload
-from attention_atlas.viz.tours.measures import MEASURES, NOTHING, WRITTEN, Measured
+from attention_atlas.viz.tours.measures import MEASURES, NOTHING, Measured
 from attention_atlas.viz.tours.scene import HEADS, StopScene
 from attention_atlas.viz.tours.tour import FIELD, WORDS, Claim, Pair, Sentence, Stop, Tour, tours
 from attention_atlas.viz.wire import fields
@@ -56,16 +56,14 @@ def task(translators: Translators, data: Mapping[str, object]) -> dict:
 
     A Refusal if the sentence cannot be translated.
     """
-    name, word = (
-        fields.read_entry(data, "ask", {name: name for name in ASKS}),
-        fields.read_text(data, "word", "").strip(),
-    )
+    name, word = fields.read_entry(data, "ask", {name: name for name in ASKS}), fields.read_text(data, "word", "")
     route = translators.find(fields.read_text(data, "direction"), fields.read_text(data, "checkpoint", ""))
     if route is None:
         raise Refusal("No model that is served here translates in this direction.")
     translator = translators[route.label]
     trace = translator.translate(fields.read_text(data, "text"), route.direction)
-    scene = StopScene(trace, made_by=translator, pair=Pair("", (word,)) if word else None)
+    pair = Pair("", (word.strip(),)) if word.strip() else None
+    scene = StopScene(trace, made_by=translator, pair=pair)
     return {"read": trace.source_text, "wrote": trace.translation, "ask": task_payload(scene, name)}
 
 
@@ -214,12 +212,11 @@ def measure(scene: StopScene, claim: Claim) -> Measured:
 
 def describe_claim(scene: StopScene, claim: Claim, measured: Measured, values: Mapping[str, object]) -> dict:
     """Return a claim with its measured value and whether it holds. values: further fields of its text."""
-    value, write = measured.value, WRITTEN[measured.unit]
+    value = measured.value
     if value is None:
         text = say("There is nothing to measure: this model wrote “{wrote}”.", wrote=scene.trace.translation)
         return {"text": text, "holds": False, "learned": claim.learned}
-    bound, holds = (
-        (claim.at_most, value <= claim.at_most) if claim.at_least is None else (claim.at_least, value >= claim.at_least)
-    )
-    text = Words(claim.text, {**values, "value": write(value), "bound": write(bound)})
+    bound = claim.at_most if claim.at_least is None else claim.at_least
+    holds = value <= bound if claim.at_least is None else value >= bound
+    text = Words(claim.text, {**values, "value": measured.format(value), "bound": measured.format(bound)})
     return {"text": text, "holds": holds, "learned": claim.learned}

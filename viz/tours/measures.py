@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from enum import Enum
 from functools import wraps
-from pathlib import Path
 
 import numpy as np
 
@@ -24,9 +22,9 @@ from attention_atlas.model.checks.evidence import Evidence
 from attention_atlas.model.trace.interventions import Edge, Interventions, positions_off
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.survey import cells
-from attention_atlas.model.training import learned
-from attention_atlas.model.training.history import NAME
+from attention_atlas.model.training.learned import Learned
 from attention_atlas.viz.panels.formulas import model_table
+from attention_atlas.viz.panels.train.learned import read_history
 from attention_atlas.viz.tours.scene import Head, StopScene, display_text
 from attention_atlas.viz.wire.blocks import compact
 from attention_atlas.viz.wire.heads import format_effect
@@ -36,35 +34,6 @@ from attention_atlas.viz.words import Words, join, say
 MOST = 0.5  # share of a row above which best_head() counts a head
 ROWS = 64  # positions that rotation() compares
 CHECKS = {check.measure.__name__: check for check in verify.CHECKS}
-
-
-class Unit(str, Enum):
-    """The unit of a number, which determines its format (WRITTEN)."""
-
-    SHARE = "share"  # of 1, written in percent
-    POINTS = "points"  # a difference of shares in percentage points
-    COUNT = "count"
-    ERROR = "error"  # a difference that should be 0
-    NATS = "nats"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A measured value.
-
-    value  None if it cannot be measured, for example if a word was not written; the claim is then not fulfilled
-    also   further fields of the claim's text
-    row    the decoder row that the value is about, which the stop's view pins; None for the one that writes the pair's
-           translation
-    """
-
-    value: float | None
-    unit: Unit = Unit.SHARE
-    also: Mapping[str, object] = field(default_factory=dict)
-    row: int | None = None
-
-
-NOTHING = Measured(None)
 
 
 def share(value: float) -> str:
@@ -81,13 +50,37 @@ def tenths(value: float) -> str:
     return f"{value:.1%}" if value >= 0.001 else share(value)
 
 
-WRITTEN: Mapping[Unit, Callable[[float], str]] = {  # the same in every language
-    Unit.SHARE: share,
-    Unit.POINTS: lambda value: f"{100 * value:.1f}".removesuffix(".0"),
-    Unit.COUNT: "{:.0f}".format,
-    Unit.ERROR: lambda value: compact(value, 2),
-    Unit.NATS: "{:.1f}".format,
-}
+def points(value: float) -> str:
+    """Format a difference of shares in percentage points."""
+    return f"{100 * value:.1f}".removesuffix(".0")
+
+
+def error(value: float) -> str:
+    """Format a difference that should be 0."""
+    return compact(value, 2)
+
+
+count, nats = "{:.0f}".format, "{:.1f}".format
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measured value.
+
+    value   None if it cannot be measured, for example if a word was not written; the claim is then not fulfilled
+    format  writes the value and its bound, in the same way in every language
+    also    further fields of the claim's text
+    row     the decoder row that the value is about, which the stop's view pins; None for the one that writes the pair's
+            translation
+    """
+
+    value: float | None
+    format: Callable[[float], str] = share
+    also: Mapping[str, object] = field(default_factory=dict)
+    row: int | None = None
+
+
+NOTHING = Measured(None)
 MEASURES: dict[str, Callable[..., Measured]] = {}
 
 
@@ -165,14 +158,13 @@ def mean_probability(scene: StopScene) -> Measured:
 def trained(scene: StopScene) -> Measured:
     """Measure mean_probability(), and add what was recorded of the training."""
     mean = mean_probability(scene)
-    return replace(mean, also={**mean.also, "records": _records(scene.translator.folder)})
+    return replace(mean, also={**mean.also, "records": _records(read_history(scene.translator))})
 
 
-def _records(folder: Path | None) -> Words:
+def _records(history: Learned | None) -> Words:
     """Return in words from which update on a training was recorded, and how the loss changed."""
-    if folder is None or not (folder / NAME).is_file():
+    if history is None:
         return say("How this model learned was not recorded.")
-    history = learned.read(folder)
     (first, last), (before, after) = (history.updates[[0, -1]].tolist(), history.loss.mean(1)[[0, -1]])
     replayed = say(
         "The panel replays what became of {n} sentences from update {first}, where their mean loss was "
@@ -198,7 +190,7 @@ def moved(scene: StopScene) -> Measured:
 def pieces(scene: StopScene) -> Measured:
     """Count the pieces of the pair's source word."""
     spelled = " + ".join(display_text(scene.trace.source_tokens, [i]) for i in scene.source)
-    return Measured(float(len(scene.source)), Unit.COUNT, {"pieces": spelled})
+    return Measured(float(len(scene.source)), count, {"pieces": spelled})
 
 
 @measure()
@@ -206,7 +198,7 @@ def digits(scene: StopScene) -> Measured:
     """Count the digits of the pair's number that the translation keeps in order."""
     source, target = (re.sub(r"\D", "", text) for text in (scene.pair.source, scene.trace.translation))
     matches = SequenceMatcher(None, source, target, autojunk=False).get_matching_blocks()
-    return Measured(float(sum(block.size for block in matches)), Unit.COUNT, {"count": len(source)})
+    return Measured(float(sum(block.size for block in matches)), count, {"count": len(source)})
 
 
 @measure()
@@ -222,7 +214,7 @@ def uneven(scene: StopScene) -> Measured:
     )
     return Measured(
         float(p.max() - p.min()),
-        Unit.POINTS,
+        points,
         {
             "piece": display_text(trace.target_tokens, [step]),
             "least": tenths(float(p.min())),
@@ -237,14 +229,14 @@ def uneven(scene: StopScene) -> Measured:
 def future(scene: StopScene) -> Measured:
     """Measure the largest decoder self-attention weight on a later token."""
     weights = scene.trace.maps(AttentionKind.DECODER_SELF).weights
-    return Measured(float(np.triu(weights, 1).max()), Unit.ERROR)
+    return Measured(float(np.triu(weights, 1).max()), error)
 
 
 @measure()
 def rows(scene: StopScene) -> Measured:
     """Measure the largest difference of a row's sum from 1."""
     sums = [scene.trace.maps(kind).weights.sum(-1, dtype=np.float64) for kind in scene.trace.kinds]
-    return Measured(max(float(np.abs(sums_of_kind - 1).max()) for sums_of_kind in sums), Unit.ERROR)
+    return Measured(max(float(np.abs(sums_of_kind - 1).max()) for sums_of_kind in sums), error)
 
 
 @measure()
@@ -257,7 +249,7 @@ def sharper(scene: StopScene) -> Measured:
     raised = weights ** np.sqrt(scene.translator.config.of(Side.DECODER).d_head)
     raised /= raised.sum(-1, keepdims=True)
     before, after = (round(float(maps.max(-1).mean()), 3) for maps in (weights, raised))
-    return Measured(after - before, Unit.POINTS, {"before": tenths(before), "after": tenths(after)})
+    return Measured(after - before, points, {"before": tenths(before), "after": tenths(after)})
 
 
 # Measures of how the network is built: the live checks of the tab Verify.
@@ -266,22 +258,22 @@ def sharper(scene: StopScene) -> Measured:
 @measure()
 def check(scene: StopScene, name: str) -> Measured:
     """Measure the error of a live check. name: of its function in model/checks/verify.py."""
-    error, _ = CHECKS[name].measure(Evidence(scene.translator, scene.trace, scene.output, {}))
-    return Measured(float(error), Unit.ERROR)
+    difference, _ = CHECKS[name].measure(Evidence(scene.translator, scene.trace, scene.output, {}))
+    return Measured(float(difference), error)
 
 
 @measure()
 def rotation(scene: StopScene, shift: int) -> Measured:
     """Measure the error of a shift of positions as a rotation of their codes (Vaswani et al. 2017, section 3.5)."""
     waves = geometry.waves_of(scene.translator.config)
-    return Measured(geometry.rotation_residual(model_table(scene, ROWS), shift, waves), Unit.ERROR)
+    return Measured(geometry.rotation_residual(model_table(scene, ROWS), shift, waves), error)
 
 
 @measure()
 def wider(scene: StopScene) -> Measured:
     """Measure the ratio of d_ff to d_model."""
     decoder = scene.translator.config.of(Side.DECODER)
-    return Measured(decoder.d_feedforward / decoder.d_model, Unit.COUNT)
+    return Measured(decoder.d_feedforward / decoder.d_model, count)
 
 
 # Measures of a changed model or sentence, which take another run.
@@ -291,8 +283,7 @@ def wider(scene: StopScene) -> Measured:
 def hidden(scene: StopScene) -> Measured:
     """Measure the share of its probability that the pair's translation keeps without attention to its source word."""
     case = scene.case
-    column = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
-    removal = measure_removal(case, column, mask_words)
+    removal = measure_removal(case, _source_column(scene), mask_words)
     before, after = (float(p) for p in removal.probabilities[:, removal.ids.index(case.question.token_id)])
     return Measured(after / before, also={"before": share(before), "after": share(after)})
 
@@ -303,17 +294,20 @@ def matters_most(scene: StopScene) -> Measured:
 
     The headline of the tab Why names the word that costs most.
     """
-    case = scene.case
-    losses = occlusion.measure_losses(case)
-    column = next(i for i, mask in enumerate(case.columns.masks()[0]) if mask[scene.source[0]])
-    others = np.where(case.columns.special, -np.inf, losses.of_metric)
+    losses, column = occlusion.measure_losses(scene.case), _source_column(scene)
+    others = np.where(scene.case.columns.special, -np.inf, losses.of_metric)
     others[column] = -np.inf
     loss = float(losses.of_metric[column])
     return Measured(
         loss - float(others.max()),
-        Unit.NATS,
+        nats,
         {"before": format_percent(losses.metric), "after": format_percent(losses.metric - loss)},
     )
+
+
+def _source_column(scene: StopScene) -> int:
+    """Return the column of the pair's source word among the words that can be removed."""
+    return next(i for i, group in enumerate(scene.case.columns.source) if scene.source[0] in group)
 
 
 @measure("target")
@@ -329,9 +323,8 @@ def without_all(scene: StopScene) -> Measured:
 
 
 def _without(scene: StopScene, ablated: list[Head]) -> Measured:
-    effects, _ = heads.ablate(
-        scene.case, heads.mean_values(scene.case) if scene.case.means else heads.zero_values(), [ablated]
-    )
+    values = heads.mean_values(scene.case) if scene.case.means else heads.zero_values()
+    effects, _ = heads.ablate(scene.case, values, [ablated])
     return _kept(scene, float(effects[0]))
 
 
@@ -354,9 +347,8 @@ def without_edge(scene: StopScene) -> Measured:
     """Measure the share of its probability that the pair's translation keeps with one edge of the head cut."""
     kind, layer, head = scene.head
     edges = [Edge(kind, scene.target[0], key, layer, head) for key in scene.source]
-    return _kept(
-        scene, scene.case.metric() - cutting.metric_without_edges(scene.case, edges, cutting.CutMode.RENORMALISE)
-    )
+    metric = cutting.metric_without_edges(scene.case, edges, cutting.CutMode.RENORMALISE)
+    return _kept(scene, scene.case.metric() - metric)
 
 
 @measure("target")
@@ -375,10 +367,8 @@ def turned(scene: StopScene) -> Measured:
 
 def _mean_kept(comparison: ablation.Comparison, **also: str) -> Measured:
     """Return the ratio of the geometric mean probabilities of the plain translation, changed and plain."""
-    before, after = (
-        float(np.exp(np.mean(values)))
-        for values in (comparison.original.log_probability, comparison.forced_log_probability)
-    )
+    before = float(np.exp(np.mean(comparison.original.log_probability)))
+    after = float(np.exp(np.mean(comparison.forced_log_probability)))
     return Measured(after / before, also={"before": share(before), "after": share(after), **also})
 
 
@@ -395,14 +385,12 @@ def forced(scene: StopScene) -> Measured:
         interventions=trace.interventions,
     )
     rest = forced_trace.log_probability[step + 1 :]
-    return Measured(
-        float(np.exp(rest.mean())) if len(rest) and forced_trace.finished else None,
-        also={
-            "second": display_text(forced_trace.target_tokens, [step]),
-            "p": share(float(np.exp(forced_trace.log_probability[step]))),
-            "instead": forced_trace.translation,
-        },
-    )
+    also = {
+        "second": display_text(forced_trace.target_tokens, [step]),
+        "p": share(float(np.exp(forced_trace.log_probability[step]))),
+        "instead": forced_trace.translation,
+    }
+    return Measured(float(np.exp(rest.mean())) if len(rest) and forced_trace.finished else None, also=also)
 
 
 def _kept(scene: StopScene, lost: float) -> Measured:

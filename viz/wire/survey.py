@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +12,7 @@ from attention_atlas.model.trace.survey.survey import FALSE_DISCOVERIES, Directi
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.wire.address import link_fields
+from attention_atlas.viz.wire.blocks import slot
 from attention_atlas.viz.words import Words, join, say
 
 PARTS, FIELDS = ("value", "low", "high"), ("title", "plain", "exact", "threshold")  # of an Estimate, a Statistic
@@ -123,7 +124,10 @@ def open_head(kind: str, layer: int, head: int) -> dict:
     return {"type": "open_head", "kind": kind, "layer": layer, "head": head}
 
 
-def pick(title: Words, options: Sequence[Words], *, act: str, slot: str) -> dict:
-    """Return a menu as a block. The number of the selected option goes to an act as "option"; the answer replaces the
-    slot."""
-    return {"type": "pick", "title": title, "options": list(options), "act": act, "slot": slot}
+def pick(title: Words, options: Sequence[Words], act: str, answer: Iterable[dict]) -> list[dict]:
+    """Return a menu, unless there is but one option, and the slot below it with the answer for the first.
+
+    The number of the selected option goes to the act as "option"; its answer replaces the slot of the same name.
+    """
+    menu = {"type": "pick", "title": title, "options": list(options), "act": act, "slot": act}
+    return [*([menu] if len(options) > 1 else []), slot(act, *answer)]

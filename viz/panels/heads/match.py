@@ -84,10 +84,8 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
                 n=surveys.PAGE_SENTENCES,
             )
         ]
-    return [
-        *([pick(say("beside"), [model.name for model in models], act=MATCH, slot=MATCH)] if len(models) > 1 else []),
-        blocks.slot(MATCH, *compare(scene, models[0], AttentionKind(kind))),
-    ]
+    names, answer = [model.name for model in models], compare(scene, models[0], AttentionKind(kind))
+    return pick(say("beside"), names, MATCH, answer)
 
 
 def compare_with(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:

@@ -37,8 +37,7 @@ def two_models(scene: Scene) -> list[dict]:
     models = other_models(scene)
     if not models:
         return [blocks.paragraph("No other model on this page translates this direction.")]
-    menu = [pick(say("beside"), [model.name for model in models], act=OTHER, slot=OTHER)] if len(models) > 1 else []
-    return [*menu, blocks.slot(OTHER, *compare(scene, models[0]))]
+    return pick(say("beside"), [model.name for model in models], OTHER, compare(scene, models[0]))
 
 
 def compare_with(scene: Scene, data: Mapping[str, object]) -> list[dict]:

@@ -19,6 +19,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
+from attention_atlas.viz.panels.inside.steer import PERCENT, compare_translations
 from attention_atlas.viz.panels.panel import Choice, Need, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
@@ -26,7 +27,7 @@ from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import say
 
-NAME, PERCENT = "heads-units", 100
+NAME = "heads-units"
 NEURONS, DICTIONARY = "neurons", "dictionary"
 READ = 200  # sentences that are searched
 SHOWN, SENTENCES = 12, 3  # units in the table, and sentences for each
@@ -130,16 +131,8 @@ def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]
     steered_trace = _translate_with(scene, read, unit, strength)
     kind = DICTIONARY if read.dictionary else NEURONS
     recipe = {"layer": read.layer + 1, "units": kind, "unit": unit, "strength": strength}
-    changes = steered_trace.target_ids != scene.trace.target_ids
     return [
-        blocks.cards(
-            (say("As it is"), scene.trace.translation, scene.trace.source_text),
-            (
-                say("With unit {n}", n=str(unit)),
-                steered_trace.translation or say("(nothing)"),
-                say("The translation changes.") if changes else say("The translation stays the same."),
-            ),
-        ),
+        compare_translations(scene.trace, say("With unit {n}", n=str(unit)), steered_trace),
         blocks.translate(say("Show it on every tab"), **recipe),
     ]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.analysis.steering import translate_with_vector
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.edits import Add, SteeringVector
@@ -17,7 +16,7 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.fields import read_integer, read_text
-from attention_atlas.viz.words import say
+from attention_atlas.viz.words import Words, say
 
 NAME, PERCENT = "steer", 100
 PAIRS = {  # the initial texts: towards, away from
@@ -36,19 +35,10 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
         return [blocks.note("Type two sentences: the direction is the difference between them.")]
     steered_trace = _steered(scene, towards, away, layer, strength)
     vector = steered_trace.interventions.edits[-1][1].value.array
-    stream = record_pass(scene.translator, scene.trace).encoder_records[layer - 1].after[0]
-    trace, same = scene.trace, steered_trace.target_ids == scene.trace.target_ids
+    stream = scene.output.encoder_records[layer - 1].after[0]
     recipe = {"towards": towards, "away": away, "after": layer, "strength": strength}
-    link = {"tab": "inside", "panel": NAME, **recipe}
     return [
-        blocks.cards(
-            (say("As it is"), trace.translation, trace.source_text),
-            (
-                say("Steered"),
-                steered_trace.translation or say("(nothing)"),
-                say("The translation stays the same.") if same else say("The translation changes."),
-            ),
-        ),
+        compare_translations(scene.trace, say("Steered"), steered_trace),
         blocks.facts(
             blocks.fact(
                 "Length of what is added",
@@ -61,10 +51,20 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
         {
             "type": "link",
             "text": say("Link to this recipe"),
-            "about": link_fields(trace, trace.decoding),
-            "fields": link,
+            "about": link_fields(scene.trace, scene.trace.decoding),
+            "fields": {"tab": "inside", "panel": NAME, **recipe},
         },
     ]
+
+
+def compare_translations(plain: TranslationTrace, title: Words, steered: TranslationTrace) -> dict:
+    """Draw a translation as it is and with a vector added, and say whether it changes. title: of the second."""
+    same = steered.target_ids == plain.target_ids
+    effect = say("The translation stays the same.") if same else say("The translation changes.")
+    return blocks.cards(
+        (say("As it is"), plain.translation, plain.source_text),
+        (title, steered.translation or say("(nothing)"), effect),
+    )
 
 
 def translate_steered(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:

@@ -7,12 +7,7 @@ from itertools import chain, islice, repeat
 
 import numpy as np
 
-from attention_atlas.model.analysis.training_batch import (
-    SENTENCES,
-    SMOOTHING,
-    make_training_batch,
-    min_smoothed_loss,
-)
+from attention_atlas.model.analysis.training_batch import SENTENCES, SMOOTHING, make_training_batch, min_smoothed_loss
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene

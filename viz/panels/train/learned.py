@@ -6,9 +6,6 @@ sentences, which are called probes (model.training.history). Models without a re
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.training import learned
@@ -28,28 +25,19 @@ MAX_RECORDS = 48  # the end of the slider; a training run has about twenty recor
 UNRECORDED = blocks.paragraph("How this model learned was not recorded.")
 
 
-def read_history(scene: Scene) -> Learned | None:
-    """Return the recorded training of the scene's model; None if it has none. Raises ValueError for a damaged file."""
-    return learned.read(scene.translator.folder) if has_history(scene.translator) else None
-
-
-def has_history(translator: Translator) -> bool:
-    """Return whether the model's folder has a recorded training."""
-    return translator.folder is not None and (translator.folder / NAME).is_file()
-
-
-@lru_cache(maxsize=64)
-def _count_records(folder: Path, digest: str) -> int:
-    """Return the number of records in a folder; the digest makes a changed model another key of the cache."""
-    return len(learned.read(folder).updates)
+def read_history(translator: Translator) -> Learned | None:
+    """Return the recorded training of a model; None if it has none. Raises ValueError for a damaged file."""
+    folder = translator.folder
+    return None if folder is None or not (folder / NAME).is_file() else learned.read(folder)
 
 
 def count_records(trace: TranslationTrace, translator: Translator) -> int:
     """Return the number of records of a translator's model, as Slider.of; 0 if there is no readable history."""
     try:
-        return _count_records(translator.folder, translator.digest) if has_history(translator) else 0
+        history = read_history(translator)
     except ValueError:
         return 0
+    return len(history.updates) if history else 0
 
 
 SENTENCE = Slider(say("Recorded sentence"), 0, 6, 0, info=say("0: the first in this direction"))
@@ -78,7 +66,7 @@ def replay(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> lis
                        first of all if none is in this direction
     kind, layer, head  as for resolve()
     """
-    history = read_history(scene)
+    history = read_history(scene.translator)
     if history is None:
         return [UNRECORDED]
     attention, layer_index, head_index, _ = resolve(scene, kind, layer, head)
@@ -134,23 +122,21 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
             ),
             blocks.maps(draw_map(record), draw_map(last)),
             blocks.facts(
-                (
-                    say("Distance at this update"),
+                blocks.fact(
+                    "Distance at this update",
                     f"{distances[record]:.3f}",
-                    say("bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences"),
+                    "bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences",
                 )
             ),
         ]
 
     final_form = (
-        blocks.compact(int(history.updates[settled])),
+        blocks.compact(history.updates[settled]),
         say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
     )
     if settled == last:
-        final_form = (
-            "–",
-            say("one record before the last it was still more than {near} bits from its last maps", near=NEAR),
-        )
+        about = say("one record before the last it was still more than {near} bits from its last maps", near=NEAR)
+        final_form = "–", about
     return [
         blocks.text(title),
         blocks.frames([draw_record(record) for record in range(last + 1)], say("Record")),

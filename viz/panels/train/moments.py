@@ -25,7 +25,7 @@ from attention_atlas.viz.words import say
 
 def moments(scene: Scene, record: int) -> list[dict]:
     """Compare a record (from 1) with the last one."""
-    history = read_history(scene)
+    history = read_history(scene.translator)
     if history is None:
         return [UNRECORDED]
     at = min(record, len(history.updates)) - 1

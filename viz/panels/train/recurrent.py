@@ -165,17 +165,15 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
     common = shared_weight(ours, theirs)
     if common is None:
         return []
-    words = [
-        (word, *(int(row.argmax()) for row in rows), *(float(row.max()) for row in rows))
-        for word, *rows in zip(ours.rows, ours.values, theirs.values)
-        if not any(np.isnan(row).any() for row in rows)
-    ]
-    apart = [i for i, (_, a, b, *_) in enumerate(words) if a != b]
+    known = np.flatnonzero(~np.isnan(ours.values + theirs.values).any(axis=1))
+    first, second = ours.values[known], theirs.values[known]
+    ours_at, theirs_at = [[ours.columns[i] for i in values.argmax(axis=1)] for values in (first, second)]
+    apart = np.flatnonzero(first.argmax(axis=1) != second.argmax(axis=1)).tolist()
     return [
         blocks.facts(
             blocks.fact(
                 "They point at the same source word",
-                say("{n} of {all} words", n=len(words) - len(apart), all=len(words)),
+                say("{n} of {all} words", n=len(known) - len(apart), all=len(known)),
                 "each at the word with most of its weight; attention is a proxy",
             ),
             blocks.fact(
@@ -185,11 +183,11 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
             ),
         ),
         blocks.columns(
-            (say("Written next"), [blocks.token(word) for word, *_ in words]),
-            (say("Transformer: most on"), [blocks.token(ours.columns[a]) for _, a, *_ in words]),
-            (say("weight"), [blocks.bar(most) for *_, most, _ in words]),
-            (say("recurrent: most on"), [blocks.token(ours.columns[b]) for _, _, b, *_ in words]),
-            (say("weight"), [blocks.bar(most) for *_, most in words]),
+            (say("Written next"), [blocks.token(ours.rows[i]) for i in known]),
+            (say("Transformer: most on"), map(blocks.token, ours_at)),
+            (say("weight"), map(blocks.bar, first.max(axis=1))),
+            (say("recurrent: most on"), map(blocks.token, theirs_at)),
+            (say("weight"), map(blocks.bar, second.max(axis=1))),
             marked=apart,
             caption=say("Coloured rows: the two point at different words."),
         ),
@@ -198,11 +196,10 @@ def _agreement(ours: ScoreMap, theirs: ScoreMap) -> list[dict]:
 
 def _pace(pace: measure.Pace) -> list[dict]:
     """Draw the time of a training update by sentence length, for both networks."""
-    transformer, recurrent = (
-        np.array([1e3 * median for _, median, _ in pace.seconds[name]]) for name in ("transformer", "recurrent")
-    )
+    names = {"transformer": NAMES[Transformer], "recurrent": NAMES[Recurrent]}
+    times = {name: np.array([1e3 * median for _, median, _ in pace.seconds[key]]) for key, name in names.items()}
     picture = plot_curves(
-        {NAMES[Transformer]: transformer, NAMES[Recurrent]: recurrent},
+        times,
         x=np.array(pace.lengths),
         x_title=say("tokens a sentence"),
         y_title=say("ms an update"),
@@ -215,14 +212,10 @@ def _pace(pace: measure.Pace) -> list[dict]:
             *(
                 (
                     say("{network}: {long} against {short} tokens a sentence", network=name, long=long, short=short),
-                    say("{n} times as long", n=blocks.compact(times[-1] / times[0])),
-                    say(
-                        "{first} and {last} ms an update",
-                        first=blocks.compact(times[0]),
-                        last=blocks.compact(times[-1]),
-                    ),
+                    say("{n} times as long", n=blocks.compact(ms[-1] / ms[0])),
+                    say("{first} and {last} ms an update", first=blocks.compact(ms[0]), last=blocks.compact(ms[-1])),
                 )
-                for name, times in ((NAMES[Transformer], transformer), (NAMES[Recurrent], recurrent))
+                for name, ms in times.items()
             )
         ),
         blocks.figure(picture, height=300, label=say("Time of an update by the length of its sentences")),

@@ -14,6 +14,7 @@ from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_option
+from attention_atlas.viz.wire.matrix import two_decimals
 from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.wire.survey import pick
 from attention_atlas.viz.words import Words, join, say
@@ -25,8 +26,7 @@ def two(scene: Scene, second: str) -> list[dict]:
     """Compare the scene's translation with a second one, and offer the examples."""
     examples = contrastive_pairs(scene.trace.direction)
     names = [join((PHENOMENA[pair.phenomenon], pair.source), ", ") for pair in examples]
-    menu = [pick(say("Example"), [say("the sentence above"), *names], act=EXAMPLE, slot=EXAMPLE)] if examples else []
-    return [*menu, blocks.slot(EXAMPLE, *_compare_second(scene, second))]
+    return pick(say("Example"), [say("the sentence above"), *names], EXAMPLE, _compare_second(scene, second))
 
 
 def _compare_second(scene: Scene, second: str) -> list[dict]:
@@ -83,9 +83,7 @@ def compare(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
 
 
 def _card(title: Words, trace: TranslationTrace) -> tuple:
-    total, mean = (
-        with_minus_sign(f"{number:.2f}") for number in (trace.log_probability.sum(), trace.log_probability.mean())
-    )
+    total, mean = map(two_decimals, (trace.log_probability.sum(), trace.log_probability.mean()))
     return title, trace.translation, say("log-probability {sum}, {mean} a token", sum=total, mean=mean)
 
 
@@ -102,13 +100,9 @@ def _verdict(scores: Contrast) -> dict:
             step=step,
         )
     numbers = {"sum": f"{abs(whole):.2f}", "mean": f"{abs(mean):.2f}", "step": step}
-    if whole > 0:
-        return blocks.paragraph(
-            "The model prefers the first: by {sum} nats, {mean} a token. They part at step {step}.", **numbers
-        )
-    return blocks.paragraph(
-        "The model prefers the second: by {sum} nats, {mean} a token. They part at step {step}.", **numbers
-    )
+    first = say("The model prefers the first: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
+    second = say("The model prefers the second: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
+    return blocks.text(first if whole > 0 else second)
 
 
 def _tokens(scores: Contrast) -> dict:

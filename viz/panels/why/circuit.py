@@ -73,15 +73,20 @@ class StudyResult:
     tested: FaithfulnessCurves
 
 
-def find_top_edges(
-    scene: Scene, pair: Pair, edges: int, study: StudyResult | None = None
-) -> tuple[Circuit, list[tuple[Edge, float]], FaithfulnessCurves]:
-    """Return the circuit, its largest edges with their nats for the token, and their faithfulness in this sentence."""
-    circuit = study.circuit if study else score_edges(scene.translator, pair)
+def find_top_edges(circuit: Circuit, pair: Pair, edges: int) -> tuple[list[tuple[Edge, float]], FaithfulnessCurves]:
+    """Return the largest edges with their nats for the token, and their faithfulness in this sentence."""
     share = circuit.candidates_for(edges) / int(circuit.cuttable.sum())
     # A score is the effect of cutting an edge on the token.
     top_edges = [(edge, -score) for edge, score in circuit.top_edges(edges)]
-    return circuit, top_edges, circuit.measure_faithfulness([pair], shares=(share,))
+    return top_edges, circuit.measure_faithfulness([pair], shares=(share,))
+
+
+def open_circuit(scene: Scene, text: str, typed: str) -> tuple[Pair, StudyResult | None, Circuit]:
+    """Return the pair with a second sentence, the study of pairs like it if there is one, and its circuit or the
+    pair's own."""
+    pair = pair_with(scene, text)
+    study = scene.result(study_pairs(scene, pair, text, typed))
+    return pair, study, study.circuit if study else score_edges(scene.translator, pair)
 
 
 def pair_with(scene: Scene, text: str) -> Pair:
@@ -233,10 +238,8 @@ def circuit(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
 
 
 def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
-    pair = pair_with(scene, text)
-    work = study_pairs(scene, pair, text, typed)
-    study = scene.result(work)
-    circuit, top_edges, tested = find_top_edges(scene, pair, edges, study)
+    pair, study, circuit = open_circuit(scene, text, typed)
+    top_edges, tested = find_top_edges(circuit, pair, edges)
     own = score_edges(scene.translator, pair)
     token, contrast = token_names(scene.trace, scene.question)
     config = scene.translator.config
@@ -275,7 +278,7 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
         blocks.slot(ALONE, blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE))),
         exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
         blocks.folded(say("The largest edges"), _table(circuit, top_edges, clicks)),
-        *(_study_blocks(study) if study else [_invitation(work)]),
+        *(_study_blocks(study) if study else [_invitation(study_pairs(scene, pair, text, typed))]),
     ]
 
 
@@ -368,17 +371,14 @@ def measure_edge(scene: Scene, data: Mapping[str, object], text: str, edges: int
 
 def translate_alone(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:
     """Translate with every other edge cut, for at most SECONDS."""
-    pair = pair_with(scene, text)
-    study = scene.result(study_pairs(scene, pair, text, typed))
-    circuit = study.circuit if study else score_edges(scene.translator, pair)
+    pair, _, circuit = open_circuit(scene, text, typed)
     until, ids, ended = time.monotonic() + SECONDS, [], False
-    for written in decode_with_edges(
-        circuit, circuit.select_edges(circuit.candidates_for(edges)), pair, scene.trace.direction
-    ):
+    tokenizer, direction = scene.translator.tokenizer, scene.trace.direction
+    kept = circuit.select_edges(circuit.candidates_for(edges))
+    for written in decode_with_edges(circuit, kept, pair, direction):
         ids = written
         if ended := time.monotonic() > until:
             break
-    tokenizer, direction = scene.translator.tokenizer, scene.trace.direction
     second = translate_greedily(scene.translator, pair.changed_ids, direction)
     return [
         blocks.cards(
@@ -395,19 +395,16 @@ def translate_alone(scene: Scene, data: Mapping[str, object], text: str, edges: 
 
 def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> File:
     """Return the circuit as a file, in a format of the project or of the MIB benchmark."""
-    pair = pair_with(scene, text)
-    study = scene.result(study_pairs(scene, pair, text, typed))
-    circuit, top_edges, tested = find_top_edges(scene, pair, edges, study)
+    pair, _, circuit = open_circuit(scene, text, typed)
     if data.get("format") == MIB:
         written = json.dumps(circuit.to_mib(edges)).encode()
         return File(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)
-    return file(data, Explained(as_plain(scene, text, circuit, top_edges, tested)), about_step("circuit", scene))
+    return file(data, Explained(as_plain(scene, text, circuit, pair, edges)), about_step("circuit", scene))
 
 
-def as_plain(
-    scene: Scene, text: str, circuit: Circuit, top_edges: list[tuple[Edge, float]], tested: FaithfulnessCurves
-) -> dict:
-    """Return the question and its circuit, JSON-ready, for files and the API."""
+def as_plain(scene: Scene, text: str, circuit: Circuit, pair: Pair, edges: int) -> dict:
+    """Return the question and its circuit of so many edges, JSON-ready, for files and the API."""
+    top_edges, tested = find_top_edges(circuit, pair, edges)
     return to_jsonable(
         {
             **question_fields(scene),

@@ -41,6 +41,16 @@ DIRECTIONS = {
     PatchMode.DENOISE.value: say("this sentence into the second: is it enough?"),
     PatchMode.NOISE.value: say("the second into this sentence: is it needed?"),
 }
+MEANINGS = {
+    PatchMode.DENOISE: blocks.note(
+        "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place alone brings "
+        "the whole difference back, so it is enough. 0: it brings nothing. Values below 0 or above 1 are real."
+    ),
+    PatchMode.NOISE: blocks.note(
+        "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone the "
+        "whole difference is gone, so it is needed. 0: it is not. Values below 0 or above 1 are real."
+    ),
+}
 
 
 def patch(scene: Scene, text: str, place: str, direction: str) -> list[dict]:
@@ -77,23 +87,11 @@ def _effect_blocks(scene: Scene, effects: PatchEffects, place: str) -> list[dict
     """Draw the metric of both sentences and the grid of effects."""
     token, contrast = token_names(scene.trace, scene.question)
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
-    into_second = effects.direction is PatchMode.DENOISE
-    clean, corrupt = (effects.other, effects.base) if into_second else (effects.base, effects.other)
+    denoises = effects.direction is PatchMode.DENOISE
+    clean, corrupt = (effects.other, effects.base) if denoises else (effects.base, effects.other)
     nats = blocks.note(
         "The two are less than 1 nat apart: shares of that would be shares of next to nothing, so each place shows "
         "nats."
-    )
-    meaning = (
-        blocks.note(
-            "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place alone "
-            "brings the whole difference back, so it is enough. 0: it brings nothing. Values below 0 or above 1 are "
-            "real."
-        )
-        if into_second
-        else blocks.note(
-            "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone the "
-            "whole difference is gone, so it is needed. 0: it is not. Values below 0 or above 1 are real."
-        )
     )
     return [
         blocks.facts(
@@ -103,7 +101,7 @@ def _effect_blocks(scene: Scene, effects: PatchEffects, place: str) -> list[dict
         *([nats] if effects.recovered is None else []),
         _grid(effects, PLACES[place]),
         exports(),
-        meaning,
+        MEANINGS[effects.direction],
     ]
 
 
@@ -132,24 +130,18 @@ def _grid(effects: PatchEffects, name: Words) -> dict:
             return {"value": None, "text": "", "marks": ["absent"], "name": name}
         text = format_effect(value) if shares is None else blocks.compact(value, 2) if abs(value) >= 0.005 else "0"
         where |= {"n": format_effect(moved), "share": text}
-        if shares is None:
-            name = (
-                say("Layer {layer}, head {place}: {n} nats.", **where)
-                if heads
-                else say("Layer {layer}, {place}: {n} nats.", **where)
-            )
-        else:
-            name = (
-                say("Layer {layer}, head {place}: {share} of the way, {n} nats.", **where)
-                if heads
-                else say("Layer {layer}, {place}: {share} of the way, {n} nats.", **where)
-            )
+        names = {  # (whether places are heads, whether cells are shares)
+            (True, False): say("Layer {layer}, head {place}: {n} nats.", **where),
+            (False, False): say("Layer {layer}, {place}: {n} nats.", **where),
+            (True, True): say("Layer {layer}, head {place}: {share} of the way, {n} nats.", **where),
+            (False, True): say("Layer {layer}, {place}: {share} of the way, {n} nats.", **where),
+        }
+        name = names[heads, shares is not None]
         return {"value": round(max(-1.0, min(1.0, value / limit)), 4), "text": text, "marks": [], "name": name}
 
-    layers, width = values.shape
     rows = [
-        {"label": say("layer {n}", n=layer + 1), "cells": [cell(layer, column) for column in range(width)]}
-        for layer in range(layers)
+        {"label": say("layer {n}", n=layer + 1), "cells": [cell(layer, column) for column in range(len(columns))]}
+        for layer in range(len(values))
     ]
     return {"type": "grid", "name": name, "corner": "", "columns": list(columns), "rows": rows}
 
