@@ -40,7 +40,17 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
     d_model, width, biased = config.d_model, config.d_head, config.biases
     queries = labels.row_names(scene.trace, attention)[:TOKENS]
     keys = [labels.display(token) for token in maps.key_tokens[:TOKENS]]
+    joined = heads * width
     rows = list(zip("QKV", parts, (queries, keys, keys)))
+    pictures = [
+        blocks.heatmap(
+            part.heads[at_head, :TOKENS],
+            say("{name} of head {n}", name=name, n=at_head + 1),
+            rows=tokens,
+            limit=_limit(part),
+        )
+        for name, part, tokens in rows
+    ]
     return [
         blocks.paragraph(
             "{kind}, layer {layer}, head {head}. {streams}",
@@ -53,28 +63,14 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
             say("one matrix product for all heads, then only views of it"),
         ),
         *(_projection_maps(name, part, tokens, at_head) for name, part, tokens in rows),
-        blocks.maps(
-            *(
-                blocks.heatmap(
-                    part.heads[at_head, :TOKENS],
-                    say("{name} of head {n}", name=name, n=at_head + 1),
-                    rows=tokens,
-                    limit=_limit(part),
-                )
-                for name, part, tokens in rows
-            )
-        ),
+        blocks.maps(*pictures),
         blocks.facts(
             blocks.fact(
                 "Largest error",
                 max(part.error for part in parts),
                 "x W + b, computed again, against the model's own Q, K and V",
             ),
-            (
-                say("Numbers in the three matrices"),
-                blocks.compact(3 * d_model * heads * width),
-                f"3 · {d_model} · {heads * width}",
-            ),
+            (say("Numbers in the three matrices"), blocks.compact(3 * d_model * joined), f"3 · {d_model} · {joined}"),
             (say("Numbers that make one head"), blocks.compact(3 * d_model * width), f"3 · {d_model} · {width}"),
         ),
     ]

@@ -85,17 +85,14 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
 
 
 def _blindness(blindness: OrderBlindness) -> list[dict]:
+    verdict = say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind")
     return [
         blocks.paragraph(
             "Is it blind to order? With positions off, permute the inputs, and compare the outputs with the permuted "
             "outputs:"
         ),
         blocks.facts(
-            (
-                say("Encoder, positions off"),
-                blocks.compact(blindness.encoder_off),
-                say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind"),
-            ),
+            (say("Encoder, positions off"), blocks.compact(blindness.encoder_off), verdict),
             blocks.fact("Encoder, positions on", blindness.encoder_on, "order counts"),
             blocks.fact(
                 "Decoder, positions off", blindness.decoder_causal, "not blind: its causal mask knows before from after"

@@ -19,8 +19,7 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
     """Draw the measure for all pairs, and its mean by offset."""
     values = model_table(scene, length)
     pairs = geometry.dot_products(values) if measure == DOT else geometry.distances(values)
-    row, column = pairs.worst
-    name = MEASURES[measure]
+    at, name = dict(zip(("first", "second"), pairs.worst)), MEASURES[measure]
     picture = plot_matrix(
         pairs.matrix,
         row_title=say("position"),
@@ -45,13 +44,9 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
             (
                 say("Largest deviation from its offset's mean"),
                 blocks.compact(pairs.residual),
-                say(
-                    "positions {first} and {second}: zero up to rounding, so the matrix is a Toeplitz matrix",
-                    first=row,
-                    second=column,
-                )
+                say("positions {first} and {second}: zero up to rounding, so the matrix is a Toeplitz matrix", **at)
                 if pairs.residual < 1e-4
-                else say("positions {first} and {second}", first=row, second=column),
+                else say("positions {first} and {second}", **at),
             ),
             (say("At offset {k}", k=0), blocks.compact(pairs.by_offset[0]), say("a position with itself")),
             (say("At offset {k}", k=1), blocks.compact(pairs.by_offset[1]), say("neighbours")),

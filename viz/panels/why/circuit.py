@@ -295,13 +295,13 @@ def _table(circuit: Circuit, top_edges: list[tuple[Edge, float]], clicks: dict[s
     def node(name: str) -> dict | str:
         return blocks.button(describe_node(name), clicks[name]) if name in clicks else describe_node(name)
 
-    edges, effects = zip(*top_edges[:LISTED])
+    listed = top_edges[:LISTED]
     return blocks.columns(
-        (say("From"), [node(edge.sender) for edge in edges]),
-        (say("into"), [node(edge.reader) for edge in edges]),
-        (say("by"), [edge.letter for edge in edges]),
-        (say("nats"), map(blocks.number, effects)),
-        (say("exactly"), [blocks.button(say("Measure"), _to_measure(edge)) for edge in edges]),
+        (say("From"), [node(edge.sender) for edge, _ in listed]),
+        (say("into"), [node(edge.reader) for edge, _ in listed]),
+        (say("by"), [edge.letter for edge, _ in listed]),
+        (say("nats"), [blocks.number(nats) for _, nats in listed]),
+        (say("exactly"), [blocks.button(say("Measure"), _to_measure(edge)) for edge, _ in listed]),
         caption=say("Estimated by {method}, over {n} sentences.", method=METHODS[circuit.method], n=len(circuit.pairs)),
     )
 

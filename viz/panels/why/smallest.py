@@ -64,18 +64,16 @@ def _sets_blocks(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
     ]
     sizes = [len(head_set.kept) for head_set in sets]
     fewest, most = min(sizes), max(sizes)
+    numbers = {"n": fewest, "all": sets[0].total}
     survives = (
-        blocks.paragraph("This translation survives on {n} of {all} heads.", n=fewest, all=sets[0].total)
+        say("This translation survives on {n} of {all} heads.", **numbers)
         if fewest == most
-        else blocks.paragraph(
-            "This translation survives on {n} of {all} heads; other orders end at up to {most}.",
-            n=fewest,
-            all=sets[0].total,
-            most=most,
+        else say(
+            "This translation survives on {n} of {all} heads; other orders end at up to {most}.", **numbers, most=most
         )
     )
     model = scene.translator.model
-    return [survives, blocks.facts(*facts), sets_block("", sets, model.num_layers, model.num_heads)]
+    return [blocks.text(survives), blocks.facts(*facts), sets_block("", sets, model.num_layers, model.num_heads)]
 
 
 def _verified(head_set: SmallestSet) -> Words:

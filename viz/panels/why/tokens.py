@@ -36,7 +36,8 @@ def tokens(scene: Scene) -> list[dict]:
     """Draw the matrix of methods by words. Slow methods are computed on request."""
     answers = attribute_case(scene.case, [name for name, method in METHODS.items() if not method.slow])
     ranking = rankings.ranking_of(scene.translator)
-    heads = replace(axis(scene.case.columns), sight=_weightiest(answers))
+    column, loss = largest_loss(answers.row(occlusion.MASK.slug).values, answers.columns)  # as in the headline
+    heads = replace(axis(scene.case.columns), sight=None if loss == -np.inf else column)
     lines = [_line(scene, answers, name, folded=name in ranking.folded) for name in ranking.order]
     hint = blocks.note(
         "Choose a cell to run its test: the word is taken away, and the model says what it would write then."
@@ -117,12 +118,6 @@ def _line(scene: Scene, answers: Why, name: str, layer: int = 0, *, folded: bool
         about=(method.description, method.caveat, *row.notes),
         **about,
     )
-
-
-def _weightiest(answers: Why) -> int | None:
-    """Return the column of the word whose removal costs most, as in the headline."""
-    column, loss = largest_loss(answers.row(occlusion.MASK.slug).values, answers.columns)
-    return None if loss == -np.inf else column
 
 
 def _limit(answers: Why) -> float:
