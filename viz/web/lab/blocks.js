@@ -16,7 +16,7 @@ import { askQuestion } from "../why/question.js";
 /**
  * @typedef {object} Panel what blocks may do in their panel (panel.js)
  * @property {(action: string, slot: string, data?: object) => void} askForSlot ask an action whose answer fills a slot
- * @property {(action: string, data: object, callback: (answer: any) => void) => void} askForAnswer ask an action
+ * @property {(action: string, data: object) => Promise<any>} askForAnswer ask an action, and return its answer
  * @property {(key: string) => void} beginWork begin long work
  * @property {(event: string, data: object) => void} askForPage ask for another translation, or for a text for the panel's field
  * @property {(link: any) => void} openLink open a link's fields
@@ -199,12 +199,11 @@ function exports(block, afterInsert, api) {
       status.textContent = t("No picture could be made: {why}.", { why: error.message });
     }
   }
-  function requestFile(format) {
+  async function requestFile(format) {
     status.textContent = t("Computing …");
-    api.askForAnswer(block.act, { ...block.data, format }, ({ error, file }) => {
-      status.textContent = toText(error) || "";
-      if (file) download(file.name, file.blob);
-    });
+    const { error, file } = await api.askForAnswer(block.act, { ...block.data, format });
+    status.textContent = toText(error) || "";
+    if (file) download(file.name, file.blob);
   }
   const pictures = [
     ["png", t("What is shown, as a picture")],

@@ -155,23 +155,21 @@ export function matrix(block, afterInsert, api) {
   }
 
   // Ask the server for a row, of one layer or of all (0).
-  function requestRow(line, layer, done = () => {}) {
-    api.askForAnswer("row", { row: line.key, layer }, (value) => {
-      const old = [...body.children].find(({ dataset }) => dataset.key === line.key);
-      if (!body.isConnected || !old) return;
-      const hadFocus = old.contains(document.activeElement);
-      const row = value.error
-        ? el("tr", { "data-key": line.key }, [
-            el("th", { scope: "row" }, line.name),
-            el("td", { colspan: width - 1 }, value.error),
-          ])
-        : createRow(value.blocks[0]);
-      row.hidden = old.hidden;
-      old.replaceWith(row);
-      drawNotes();
-      done();
-      if (hadFocus) row.querySelector("select")?.focus();
-    });
+  async function requestRow(line, layer) {
+    const { error, blocks } = await api.askForAnswer("row", { row: line.key, layer }),
+      old = body.querySelector(`tr[data-key="${CSS.escape(line.key)}"]`);
+    if (!body.isConnected) return;
+    const hadFocus = old.contains(document.activeElement);
+    const row = error
+      ? el("tr", { "data-key": line.key }, [
+          el("th", { scope: "row" }, line.name),
+          el("td", { colspan: width - 1 }, error),
+        ])
+      : createRow(blocks[0]);
+    row.hidden = old.hidden;
+    old.replaceWith(row);
+    drawNotes();
+    if (hadFocus) row.querySelector("select")?.focus();
   }
 
   drawNotes();
@@ -193,7 +191,7 @@ export function matrix(block, afterInsert, api) {
   };
   // A row that comes later may make columns wider, so scroll again.
   for (const line of block.lines)
-    if (!line.cells) afterInsert.push(() => requestRow(line, 0, showSelected));
+    if (!line.cells) afterInsert.push(() => void requestRow(line, 0).then(showSelected));
   afterInsert.push(showSelected);
   return el("div", { class: "matrix" }, [
     createPicture(scroll, {

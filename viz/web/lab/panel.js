@@ -45,25 +45,21 @@ const begunWorks = new Set();
  */
 export function createPanel(description, { parent, follows, link }) {
   const {
-      name,
-      title,
-      look: lead,
-      section: linkText,
-      paper: linkUrl,
-      streams: isStreamed,
-      stops: hasStopButton,
-      checks_page: checksPage,
-    } = description,
-    asker = createAsker();
+    name,
+    title,
+    streams: isStreamed,
+    stops: hasStopButton,
+    checks_page: checksPage,
+  } = description;
+  const contentAsker = createAsker(),
+    pageAsker = createAsker(),
+    slotAskers = {}; // by slot
   const firstNote = el("p", { class: "text note" }, t("Computing …")); // until the first answer
   const root = el("div", { class: "atlas-root atlas-panel", "data-mounted": "" }, firstNote);
   let about = null, // the translation that the panel is about, in words
-    generation = 0, // rises with each request and each content: only the last one may end the busy state
     figures = /** @type {Promise<any>} */ (Promise.resolve()), // resolved once the content's figures are drawn
-    lastContentRequest = 0, // numbers
-    lastSlotRequest = 0,
-    lastPageRequest = 0,
     sentMaps, // the explorer's weights as the last request had them, for a panel that checks them
+    isReloadDue = false, // whether the content is requested again after the request under way
     isPanelVisible = () => false;
 
   const controls = createControls(name, description.controls, description.button, {
@@ -76,26 +72,21 @@ export function createPanel(description, { parent, follows, link }) {
     onPress: () => isPanelVisible() && loadContent(),
   });
   controls.set(link);
+  const paper = { href: description.paper, target: "_blank", rel: "noopener noreferrer" };
   parent.append(
     el("section", { class: "atlas-frame" }, [
       el("div", { class: "atlas-prose" }, [
-        el("h2", { class: "sr-only" }, toText(title)),
-        el("p", {}, [
-          markTerms(toText(lead)),
-          " ",
-          el("a", { href: linkUrl, target: "_blank", rel: "noopener noreferrer" }, [
-            toText(linkText),
-          ]),
-        ]),
+        el("h2", { class: "sr-only" }, title),
+        el("p", {}, markTerms(toText(description.look)), " ", el("a", paper, description.section)),
       ]),
-      controls.element ?? "",
+      controls.element,
       el("div", { id: `panel-${name}`, class: "content" }, root),
     ]),
   );
 
   const setBusy = (isBusy) => root.setAttribute("aria-busy", String(isBusy));
   function stopLoading() {
-    asker.stop();
+    contentAsker.stop();
     stopButton.remove();
     setBusy(false);
   }
@@ -116,19 +107,13 @@ export function createPanel(description, { parent, follows, link }) {
   function receiveContent(answer) {
     if (answer.error) {
       begunWorks.delete(workKey); // or the next question would begin work that has failed
-      setBusy(false);
-      stopButton.remove();
       return showError(answer.error);
     }
-    const ownGeneration = answer.blocks ? ++generation : generation,
-      endBusy = () => ownGeneration === generation && setBusy(false);
-    if (answer.more === false) stopButton.remove();
-    if (!answer.blocks) return void figures.then(endBusy);
+    if (!answer.blocks) return; // the end of a stream
     panelLinks[name] = answer.controls ?? {};
     controls.update(answer);
     about = answer.about;
     figures = putBlocks(root, answer.blocks);
-    if (!answer.more) figures.then(endBusy);
     if (answer.more && hasStopButton) root.prepend(stopButton);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1); // counts the contents, for tests
   }
@@ -137,7 +122,7 @@ export function createPanel(description, { parent, follows, link }) {
   function showError(error) {
     firstNote.remove();
     root.querySelector(".failed")?.remove();
-    root.prepend(el("p", { class: "failed", role: "alert" }, toText(error)));
+    root.prepend(el("p", { class: "failed", role: "alert" }, error));
   }
 
   // Replace the content of an element by blocks. Returns a promise that is resolved once their figures are drawn.
@@ -151,16 +136,7 @@ export function createPanel(description, { parent, follows, link }) {
   }
 
   // Create the element of a block. afterInsert: an array that gets functions to call once the element is on the page.
-  const drawBlock = (block, afterInsert) =>
-    BLOCKS[block.type](block, afterInsert, {
-      askForSlot,
-      askForAnswer,
-      askForPage,
-      beginWork,
-      openLink,
-      describePicture,
-      drawBlock,
-    });
+  const drawBlock = (block, afterInsert) => BLOCKS[block.type](block, afterInsert, api);
 
   // Return the title and the caption of a picture in the panel: its name or else the panel's, and the sentence.
   const describePicture = (pictureName) => ({
@@ -181,64 +157,60 @@ export function createPanel(description, { parent, follows, link }) {
     },
   });
 
-  // Ask an action of the panel, and pass its answer to a function.
-  const askForAnswer = async (action, data, callback) =>
-    callback(await askServer("page_panel_act", createQuestion({ act: action, data })));
+  const askForAnswer = (action, data) =>
+    askServer("page_panel_act", createQuestion({ act: action, data }));
 
-  // Ask an action of the panel, and show its answer in a slot. Only the last answer for a slot is shown.
-  function askForSlot(action, slot, data = {}) {
-    const slotElement = root.querySelector(`[data-slot="${slot}"]`),
-      number = String(++lastSlotRequest);
-    if (!slotElement) return; // the panel has been drawn anew
-    const isLast = () => slotElement.isConnected && slotElement.dataset.act === number;
-    slotElement.dataset.act = number;
-    slotElement.setAttribute("aria-busy", "true");
-    askForAnswer(action, data, ({ error, blocks }) => {
-      if (!isLast()) return;
-      putBlocks(slotElement, error ? [{ type: "text", text: error, tone: "bad" }] : blocks).then(
-        () => isLast() && slotElement.setAttribute("aria-busy", "false"),
-      );
-    });
+  // Only the last answer for a slot is shown.
+  async function askForSlot(action, slot, data = {}) {
+    const element = root.querySelector(`[data-slot="${slot}"]`),
+      asker = (slotAskers[slot] ??= createAsker());
+    if (!element) return; // the panel has been drawn anew
+    element.setAttribute("aria-busy", "true");
+    const answer = await asker.ask("page_panel_act", createQuestion({ act: action, data }));
+    if (!answer || !element.isConnected) return;
+    const { error, blocks = [{ type: "text", text: error, tone: "bad" }] } = answer;
+    await putBlocks(element, blocks);
+    if (!asker.busy()) element.setAttribute("aria-busy", "false");
   }
 
   // Ask for what other parts of the page show: for the event "find" a text for the panel's own field, for others a translation
   // (page_panel_fill and page_panel_translate). The content stays as it is; an error is shown above it.
   async function askForPage(event, data) {
-    const number = ++lastPageRequest,
-      fillsField = event === "find",
-      endpoint = fillsField ? "page_panel_fill" : "page_panel_translate";
-    const answer = await askServer(endpoint, createQuestion({ data }));
-    if (number !== lastPageRequest) return;
+    const endpoint = event === "find" ? "page_panel_fill" : "page_panel_translate",
+      answer = await pageAsker.ask(endpoint, createQuestion({ data }));
+    if (!answer) return;
     if (answer.error) return showError(answer.error);
-    if (!fillsField) return openAddress(answer.opens, { asks: answer.asks });
+    if (event !== "find") return openAddress(answer.opens, { asks: answer.asks });
     controls.fill(answer.fill);
     loadContent({ whenIdle: !isStreamed });
   }
 
+  const api = {
+    askForSlot,
+    askForAnswer,
+    askForPage,
+    beginWork,
+    openLink,
+    describePicture,
+    drawBlock,
+  };
+
   // Request the panel's content. A request under way is cancelled; with whenIdle it is awaited, and then the content for the
   // last values of the controls is requested once.
-  let requestsUnderWay = 0,
-    isReloadDue = false;
   async function loadContent({ whenIdle = false } = {}) {
-    isReloadDue = whenIdle && requestsUnderWay > 0;
+    isReloadDue = whenIdle && contentAsker.busy();
     if (isReloadDue) return;
-    const number = ++lastContentRequest;
-    generation += 1;
-    asker.stop();
     setBusy(true);
     sentMaps = checksPage ? explorerMaps.weights() : undefined;
-    requestsUnderWay += 1;
-    try {
-      await asker.ask("page_panel", createQuestion({ drawn: sentMaps }), {
-        part: receiveContent,
-        working: progress.show,
-      });
-    } catch (error) {
-      if (number === lastContentRequest) receiveContent({ error: error.message });
-    } finally {
-      requestsUnderWay -= 1;
-    }
-    if (isReloadDue && !requestsUnderWay) loadContent();
+    const answer = await contentAsker.ask("page_panel", createQuestion({ drawn: sentMaps }), {
+      part: receiveContent,
+      working: progress.show,
+    });
+    if (isReloadDue && !contentAsker.busy()) return loadContent();
+    if (!answer) return; // it was stopped, or replaced by another request
+    stopButton.remove();
+    await figures;
+    if (!contentAsker.busy()) setBusy(false);
   }
 
   function start() {
