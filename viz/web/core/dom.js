@@ -53,6 +53,18 @@ export const button = (words, onclick, attributes = {}) =>
   el("button", { type: "button", class: "plain", onclick, ...attributes }, words);
 
 /**
+ * Create a form. Submitting it calls a function, and loads no page.
+ * @param {Record<string, any>} attributes @param {() => void} onsubmit @param {...Child} children
+ */
+export const form = (attributes, onsubmit, ...children) => {
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    onsubmit();
+  };
+  return el("form", { ...attributes, onsubmit: submit }, children);
+};
+
+/**
  * Create a <select>.
  * @param {any[][]} options [value, words] pairs @param {any} selected value @param {Record<string, any>} [attributes]
  */

@@ -1,5 +1,5 @@
 // The controls of a panel, as it declares them (viz/panels/panel.py), drawn with the browser's own elements.
-import { el, menu } from "../core/dom.js";
+import { el, form, menu } from "../core/dom.js";
 import { pageLink } from "../core/links.js";
 import { store } from "../store/store.js";
 
@@ -15,20 +15,15 @@ export function createControls(panel, declared, button, { onMove, onPress }) {
     field,
     CONTROLS[description.type](`set-${panel}-${field}`, description, onMove),
   ]);
-  function submit(event) {
-    event.preventDefault();
-    if (button) onPress();
-  }
-  const form = el(
-    "form",
-    { class: "controls", novalidate: true, onsubmit: submit }, // createSlider keeps values within bounds
+  const submit = () => button && onPress();
+  // The browser need not validate: createSlider keeps values within bounds.
+  const element = form({ class: "controls", novalidate: true }, submit, [
     controls.map(([, control]) => control.element),
     button && el("button", { type: "submit", id: button.id, class: "plain strong" }, button.label),
-  );
-  const element = controls.length || button ? form : null;
+  ]);
 
   return {
-    element,
+    element: controls.length || button ? element : null,
     // The values for the next request, by field, without those that the server chooses for the sentence.
     values: () =>
       Object.fromEntries(
@@ -45,7 +40,7 @@ export function createControls(panel, declared, button, { onMove, onPress }) {
     /** Show the values that the server used, and the ends of sliders. @param {any} answer PanelAnswer of panel.js */
     update({ controls: values = {}, ends = {}, lacks }) {
       for (const [field, control] of controls) control.update(values[field], ends[field]);
-      form.hidden = Boolean(lacks); // the panel has no answer, so controls would do nothing
+      element.hidden = Boolean(lacks); // the panel has no answer, so controls would do nothing
     },
     // Put a text into the panel's text field.
     fill(text) {

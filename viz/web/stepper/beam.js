@@ -1,5 +1,5 @@
 // The panel of beam search: its settings, its best hypotheses, and the tree that it searched.
-import { button, el, menu, shorten, svg } from "../core/dom.js";
+import { button, el, form, menu, shorten, svg } from "../core/dom.js";
 import { formatFixed, formatPercent } from "../core/format.js";
 import { say, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
@@ -46,12 +46,9 @@ export function createBeam(hooks) {
   });
   const content = el("div", { class: "searched" }),
     status = el("p", { class: "caption", "aria-live": "polite" });
-  function submit(event) {
-    event.preventDefault();
-    hooks.search(Number(width.value), Number(penalty.value));
-  }
+  const search = () => hooks.search(Number(width.value), Number(penalty.value));
   const root = el("div", { class: "beam" }, [
-    el("form", { class: "settings", onsubmit: submit }, [
+    form({ class: "settings" }, search, [
       el("label", {}, `${t("Width")} `, width),
       el("label", {}, `${t("Length penalty")} α `, penalty, output),
       button(t("Search"), null, { type: "submit", class: "plain strong" }),

@@ -1,6 +1,6 @@
 // The panels about branches: their tree, a comparison of two, and a translation that the visitor types. Each has draw(tree,
 // current), where `current` is the number of the branch on the page; viz/wire/steps.py describes trees and branches.
-import { button, el, shorten } from "../core/dom.js";
+import { button, el, form, shorten } from "../core/dom.js";
 import { formatFixed, formatPercent, formatSignificant } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
 import { toText, say, t } from "../core/language.js";
@@ -223,11 +223,7 @@ export function createOwnTarget({ force }) {
     },
   });
   const verdict = el("p", { class: "facts", "aria-live": "polite" });
-  function submit(event) {
-    event.preventDefault();
-    force(text.value);
-  }
-  const root = el("form", { class: "own", onsubmit: submit }, [
+  const root = form({ class: "own" }, () => force(text.value), [
     el("p", { class: "caption" }, [
       t(
         "The model is made to write your translation token by token. You see its maps as for any other, and how probable each of your tokens was to it.",

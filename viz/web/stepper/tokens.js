@@ -1,5 +1,5 @@
 // The source and the target as tokens, and the candidates for the next token.
-import { button, el, menu } from "../core/dom.js";
+import { button, el, form, menu } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
@@ -153,10 +153,7 @@ export function createCandidates(hooks) {
     autocomplete: "off",
   });
   const joined = el("input", { type: "checkbox" });
-  function submit(event) {
-    event.preventDefault();
-    hooks.forceText(text.value, joined.checked);
-  }
+  const submit = () => hooks.forceText(text.value, joined.checked);
   const root = el("section", { class: "next-token" }, [
     el("h2", {}, t("Next token")),
     facts,
@@ -167,7 +164,7 @@ export function createCandidates(hooks) {
         "Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.",
       ),
     ]),
-    el("form", { class: "force", onsubmit: submit }, [
+    form({ class: "force" }, submit, [
       text,
       el("label", {}, joined, t("no space before")),
       button(t("Put here"), null, { type: "submit" }),
