@@ -183,12 +183,40 @@ export const linkFields = ({ text, direction, checkpoint, beam, interventions },
  * Whether a link is about a translation. A field that one of them lacks agrees with anything.
  * @param {URLSearchParams} link @param {Translation} translation
  */
-export const isAbout = (link, { text, direction, checkpoint, beam, interventions }) =>
+const isAbout = (link, { text, direction, checkpoint, beam, interventions }) =>
   Object.entries({ text, direction, checkpoint }).every(
     ([name, value]) => !link.get(name) || link.get(name) === value,
   ) &&
   (beam === null || Number(link.get("beam") ?? 1) === beam) &&
   (interventions === null || (link.get("interventions") ?? "") === interventions);
+
+/**
+ * Follow links to a step in a tab, each once its sentence is there.
+ * @param {string} tab
+ * @param {() => any} translation the one that the tab shows, if a link can be followed now
+ * @param {(step: number, link: URLSearchParams) => void} open called with the step, from 0
+ * @returns {() => void} a function to call when the tab shows another translation
+ */
+export function followStepLinks(tab, translation, open) {
+  /** @type {URLSearchParams | null} */
+  let awaited = null;
+  function follow() {
+    const link = awaited,
+      about = link && translation();
+    if (!about || !isAbout(link, about)) return;
+    awaited = null;
+    open(Number(link.get("step")) - 1, link);
+  }
+  function read() {
+    const link = pageLink(),
+      isStep = link.get("tab") === tab && /^\d{1,5}$/.test(link.get("step") ?? "");
+    awaited = isStep ? link : null;
+    follow();
+  }
+  addEventListener("hashchange", read);
+  read();
+  return follow;
+}
 
 // --- The address follows the view -------------------------------------------------------------------------------------
 // A change of the view replaces the address; another sentence adds a step to the history, so that Back leads to the one before.

@@ -1,9 +1,9 @@
 // The question of the tab "Why": the pinned token, the token that it is compared with, and the answer in one measured sentence
 // (viz/wire/question.py).
-import { button, el, showInvitation, onVisible } from "../core/dom.js";
+import { button, el, form, showInvitation, onVisible } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { textParts, toText, t } from "../core/language.js";
-import { copyLink, isAbout, linkFields, pageLink, isVisible, tabLinks } from "../core/links.js";
+import { copyLink, followStepLinks, linkFields, isVisible, tabLinks } from "../core/links.js";
 import { createAsker } from "../core/ask.js";
 import { markTerms } from "../lab/glossary.js";
 import { showRestoredHeads } from "../lab/heads.js";
@@ -26,8 +26,7 @@ export default function question(root) {
     textParts(sentence, (text, name) =>
       ["token", "contrast", "word"].includes(name) ? el("em", { dir: "auto" }, text) : text,
     );
-  let current = null, // the last answer
-    awaitedLink = null; // a link's fields, until its sentence is on the page
+  let current = null; // the last answer
 
   const headline = el("p", { class: "headline", role: "status" });
   const failed = el("p", { class: "failed", role: "alert", hidden: true });
@@ -45,14 +44,7 @@ export default function question(root) {
     "aria-label": t("Another word to compare with"),
     autocomplete: "off",
   });
-  function submit(event) {
-    event.preventDefault();
-    if (field.value.trim()) ask({ step: current.step, text: field.value });
-  }
-  const form = el("form", { class: "typed", onsubmit: submit }, [
-    field,
-    button(t("compare"), null, { type: "submit" }),
-  ]);
+  const compare = () => field.value.trim() && ask({ step: current.step, text: field.value });
   const picture = el("div", {});
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric", hidden: true });
@@ -64,7 +56,10 @@ export default function question(root) {
     el("div", { class: "line" }, el("span", { class: "label" }, t("why")), tokenChips),
     el("div", { class: "line" }, [
       el("span", { class: "label" }, t("rather than")),
-      el("div", { class: "against" }, contrastChips, form),
+      el("div", { class: "against" }, [
+        contrastChips,
+        form({ class: "typed" }, compare, field, button(t("compare"), null, { type: "submit" })),
+      ]),
     ]),
     el("div", { class: "foot" }, metric, copyButton),
   ];
@@ -212,24 +207,18 @@ export default function question(root) {
   }
 
   // --- links ----------------------------------------------------------------------------------------------------------
-  function readLink() {
-    const link = pageLink();
-    if (link.get("tab") !== "why") return;
-    awaitedLink = link.has("step") ? link : null;
-    followLink();
-  }
-
-  // Ask a link's question once its sentence is on the page.
-  function followLink() {
-    if (!awaitedLink || !current || !isAbout(awaitedLink, current)) return;
-    const link = awaitedLink,
-      data = { step: Number(link.get("step")) - 1 };
-    awaitedLink = null;
-    if (link.has("alone")) data.alone = true;
-    else if (/^\d{1,7}$/.test(link.get("against") || "")) data.token = Number(link.get("against"));
-    if (restoreChoices(current.about, link)) showRestoredHeads(current.about);
-    ask(data);
-  }
+  const followLink = followStepLinks(
+    "why",
+    () => current,
+    (step, link) => {
+      const data = { step };
+      if (link.has("alone")) data.alone = true;
+      else if (/^\d{1,7}$/.test(link.get("against") ?? ""))
+        data.token = Number(link.get("against"));
+      if (restoreChoices(current.about, link)) showRestoredHeads(current.about);
+      ask(data);
+    },
+  );
 
   function fields() {
     const { step, contrast_id: contrast, about } = current,
@@ -258,7 +247,5 @@ export default function question(root) {
   const asker = createAsker(),
     isSeen = onVisible(root, requestAnswer);
   store.follow(["address", "asked"], () => isSeen() && requestAnswer());
-  window.addEventListener("hashchange", readLink);
   askOnPage = (data) => current && ask(data);
-  readLink();
 }
