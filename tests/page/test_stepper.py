@@ -250,23 +250,23 @@ def test_a_branch_is_assembled_from_the_steps_it_shares_with_another(app_url, op
     ):
         whole, part = steps.path_payload(trace, sent), steps.path_payload(trace, sent, known=known)
         assert part["shared"] == 3
-        late = {"path": {**whole, "blocks": []}, "rows": [steps.rows_payload(trace, 0)]}
+        late = {"path": {**whole, "rows": None}, "rows": [steps.rows_payload(trace, 0)]}
         assert late["rows"][0]["last"] == len(sent.ids)
         paths = page.evaluate(
             """async ([known, whole, part, late]) => {
-          const { Path } = atlas, first = await Path.from(known), last = await Path.from(late.path);
+          const { Path } = atlas, first = new Path(known), last = new Path(late.path);
           if (last.firstMissing(2, 9) !== 2) throw new Error("it should lack all rows");
           late.rows.forEach((rows) => last.addRows(rows));
           if (last.firstMissing(2, 9) !== null) throw new Error("it should have all rows");
-          return Promise.all([Path.from(whole), Path.from(part, first), last].map(async (made) => {
-            const path = await made, rows = [];
+          return [new Path(whole), new Path(part, first), last].map((path) => {
+            const rows = [];
             for (const [kind, { layers, heads }] of Object.entries(path.kinds)) {
               if (kind === "encoder_self") continue;
               for (let layer = 0; layer < layers; layer++) for (let head = 0; head < heads; head++)
                 for (let step = 0; step < path.length; step++) rows.push(...path.row(kind, layer, head, step));
             }
             return { rows, steps: path.steps, length: path.length, read: path.read };
-          }));
+          });
         }""",
             [steps.path_payload(known_trace, known), whole, part, late],
         )

@@ -16,7 +16,6 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, align_targets, common_prefix
 from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.codecs import ROOT
-from attention_atlas.viz.wire.payload import block
 
 SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
 MAX_BYTES = 1_000_000  # of a path's maps; larger ones are sent some steps at a time
@@ -67,8 +66,10 @@ def path_payload(
 
     vocabulary  the number of tokens that each step chooses from
     respelled   the tokenizer's own tokens of the branch's text, if they differ
-    known       a branch whose path the page already has. Shared steps are left out, and instead of blocks `rows`
-                [layers, heads, query, key] of the other steps are sent, in the codec root16 without compression
+    known       a branch whose path the page already has; shared steps are left out
+
+    `rows` [layers, heads, query, key] of each kind are those of the steps that are sent, in the codec root16 without
+    compression; null for a long path, whose rows are sent some steps at a time.
     """
     fits = _fits(trace, len(trace.target_ids))
     if known and fits and not _fits(trace, len(known.ids)):
@@ -87,10 +88,7 @@ def path_payload(
         "steps": [_step(trace, step) for step in range(shared, len(trace.target_ids))],
         "kinds": kinds,
         "colours": theme.SCALES["viridis"],
-        "blocks": [block(trace, kind, 0, trace.maps(kind).num_layers) for kind in SHOWN_KINDS]
-        if fits and not shared
-        else [],
-        "rows": {kind.value: _rows(trace, kind, shared) for kind in SHOWN_KINDS} if fits and shared else None,
+        "rows": _rows(trace, shared) if fits else None,
         "respelled": None if respelled is None else _tokens(respelled),
     }
 
@@ -101,8 +99,9 @@ def _fits(trace: TranslationTrace, length: int) -> bool:
     return _BYTES_PER_WEIGHT * maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens)) <= MAX_BYTES
 
 
-def _rows(trace: TranslationTrace, kind: AttentionKind, first: int, last: int | None = None) -> str:
-    return base64.b64encode(ROOT.to_bytes(trace.maps(kind).weights[:, :, first:last])).decode("ascii")
+def _rows(trace: TranslationTrace, first: int, last: int | None = None) -> dict[str, str]:
+    weights = {kind.value: trace.maps(kind).weights[:, :, first:last] for kind in SHOWN_KINDS}
+    return {kind: base64.b64encode(ROOT.to_bytes(rows)).decode("ascii") for kind, rows in weights.items()}
 
 
 def _step(trace: TranslationTrace, step: int) -> dict:
@@ -126,7 +125,7 @@ def rows_payload(trace: TranslationTrace, step: int) -> dict:
     shapes = [trace.maps(kind).weights.shape for kind in SHOWN_KINDS]
     bytes_per_step = _BYTES_PER_WEIGHT * sum(layers * heads * keys for layers, heads, _, keys in shapes)
     last = min(len(trace.target_ids), step + max(1, int(STEPS_BYTES / bytes_per_step)))
-    return {"first": step, "last": last, "rows": {kind.value: _rows(trace, kind, step, last) for kind in SHOWN_KINDS}}
+    return {"first": step, "last": last, "rows": _rows(trace, step, last)}
 
 
 def details_payload(

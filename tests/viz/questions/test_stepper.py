@@ -121,7 +121,7 @@ def test_branches_that_the_page_has_are_not_sent_again(act, trace):
     page, length = reply.page, len(reply.tree.branches[1].ids)
     assert page["tree"]["branches"][0] == 1 and page["tree"]["branches"][1]["number"] == 2
     path = page["path"]
-    assert path["shared"] == 2 and path["steps"] == whole["path"]["steps"][2:] and not path["blocks"]
+    assert path["shared"] == 2 and path["steps"] == whole["path"]["steps"][2:]
     for kind in steps.SHOWN_KINDS:
         weights = reply.opened.maps(kind).weights[:, :, 2:]
         sent = ROOT.from_bytes(base64.b64decode(path["rows"][kind.value]), weights.shape)
@@ -137,7 +137,7 @@ def test_branches_that_the_page_has_are_not_sent_again(act, trace):
 def test_branches_of_another_tree_are_ignored(act, trace, holds):
     page = act("force", branch=1, step=2, token=int(trace.top_ids[2, 1]), holds=holds).page
     assert all(isinstance(b, dict) for b in page["tree"]["branches"])
-    assert page["path"]["shared"] == 0 and page["path"]["blocks"] and page["path"]["rows"] is None
+    assert page["path"]["shared"] == 0 and page["path"]["rows"]
 
 
 def test_a_branch_that_is_new_is_always_sent(act, trace):
@@ -157,7 +157,7 @@ def test_long_maps_are_left_out_of_the_path(act, trace, monkeypatch):
     tree = Tree.of(trace)
     monkeypatch.setattr(steps, "MAX_BYTES", 10)
     path = act("force", tree, branch=1, step=2, token=int(trace.top_ids[2, 1]), holds=holding(tree, 1)).page["path"]
-    assert path["shared"] == 2 and not path["blocks"] and path["rows"] is None
+    assert path["shared"] == 2 and path["rows"] is None
 
 
 def test_rows_of_long_maps_are_sent_in_batches(act, trace, monkeypatch):

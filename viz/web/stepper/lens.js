@@ -2,6 +2,7 @@
 import { button, el, menu, shorten, table } from "../core/dom.js";
 import { formatPercent, formatSignificant } from "../core/format.js";
 import { say, t } from "../core/language.js";
+import { scrollToCell } from "../lab/scroll.js";
 import { createPicture } from "../picture/copy.js";
 import { elementSvg } from "../picture/drawing.js";
 
@@ -122,12 +123,7 @@ export function createLens(hooks) {
     columns.forEach((cells, i) =>
       cells.forEach((cell) => cell.classList.toggle("now", i === current)),
     );
-    const heading = columns[current]?.[0];
-    if (!heading || scroll.scrollWidth <= scroll.clientWidth) return;
-    const first = scroll.querySelector("th").offsetWidth,
-      left = heading.offsetLeft - first,
-      end = scroll.scrollLeft + scroll.clientWidth - first;
-    if (left < scroll.scrollLeft || left + heading.offsetWidth > end) scroll.scrollLeft = left;
+    if (columns[current]) scrollToCell(scroll, columns[current][0], scroll.querySelector("th"));
   }
   return { root, draw, step };
 }

@@ -1,17 +1,17 @@
 // One branch of the tree of translations: every step's candidates and attention rows, decoded. It needs no DOM.
-import { Trace, base64ToBytes, decodeWeights } from "../explorer/trace.js";
+import { base64ToBytes, decodeWeights } from "../explorer/trace.js";
 
 /** @typedef {string} Kind "cross" or "decoder_self" */
 /** @typedef {{text: string, symbol: boolean}} Token */
 
-/** A branch from the first step to the last. A long path has no maps: its rows are sent a few steps at a time. */
+/** A branch from the first step to the last. The attention rows of a long path are sent a few steps at a time. */
 export class Path {
   /**
    * @param {any} payload viz/wire/steps.py, path_payload
-   * @param {any[]} steps
-   * @param {Trace | null} maps of all steps; null for a long path
+   * @param {Path | null} [base] the path whose first steps the payload leaves out because both share them
    */
-  constructor({ number, vocabulary, source, read, kinds, respelled }, steps, maps) {
+  constructor(payload, base) {
+    const { number, vocabulary, source, read, kinds, respelled, shared, steps, rows } = payload;
     /** @type {number} */
     this.number = number; // of the branch
     /** @type {number} */
@@ -23,36 +23,27 @@ export class Path {
     this.kinds = kinds; // kind -> {layers, heads, queries, keys}
     /** @type {Token[] | null} */
     this.respelled = respelled; // how the tokenizer would split the text of the branch, if differently
-    this.steps = steps;
-    this.length = steps.length;
-    this.maps = maps;
-    /** @type {Map<number, Record<string, Float32Array>>} */
-    this.rows = new Map(); // step -> kind -> weights, of a long path
+    /** @type {any[]} */
+    this.steps = [...(base?.steps.slice(0, shared) ?? []), ...steps];
+    this.length = this.steps.length;
+    /** @type {Record<string, Float32Array[][]>} */
+    this.rows = { cross: [], decoder_self: [] }; // kind -> [step][layer * heads + head]: the weights over the keys
     /** @type {Set<number>} */
     this.requested = new Set(); // steps whose rows have been requested
     /** @type {any} */
     this.details = null; // what temperatures and lenses need, once the server has sent it
     this.text = ""; // of the source
-  }
-
-  /**
-   * Decode a payload.
-   * @param {any} payload viz/wire/steps.py, path_payload
-   * @param {Path | null} [base] the path whose first steps the payload leaves out because both share them
-   */
-  static async from(payload, base) {
-    const { kinds, blocks, rows, shared } = payload;
-    const steps = [...(shared && base ? base.steps.slice(0, shared) : []), ...payload.steps];
-    let maps = null;
-    if (rows && base) maps = extendMaps(base, payload);
-    else if (blocks.length) maps = await Trace.from({ kinds, blocks });
-    payload.blocks = [];
-    return new Path(payload, steps, maps);
+    if (!rows) return;
+    for (const [kind, known] of Object.entries(base?.rows ?? {}))
+      this.rows[kind] = known
+        .slice(0, shared)
+        .map((heads) => heads.map((row) => resizeRow(row, kinds[kind].keys)));
+    this.addRows({ first: shared, last: this.length, rows });
   }
 
   /** Whether the attention of a step has arrived. @param {number} step */
   has(step) {
-    return this.maps !== null || this.rows.has(step);
+    return this.rows.cross[step] !== undefined;
   }
 
   /**
@@ -60,21 +51,14 @@ export class Path {
    * @param {{first: number, last: number, rows: Record<string, string>}} payload viz/wire/steps.py, rows_payload
    */
   addRows({ first, last, rows }) {
-    const decoded = new Map();
-    for (const [kind, packed] of Object.entries(rows))
-      decoded.set(kind, decodeWeights(base64ToBytes(packed)));
-    for (let step = first; step < last; step++) {
-      /** @type {Record<string, Float32Array>} */
-      const weights = {};
-      for (const [kind, values] of decoded) {
-        const { layers, heads, keys } = this.kinds[kind];
-        weights[kind] = new Float32Array(layers * heads * keys);
-        for (let head = 0; head < layers * heads; head++) {
+    for (const [kind, packed] of Object.entries(rows)) {
+      const { layers, heads, keys } = this.kinds[kind],
+        values = decodeWeights(base64ToBytes(packed));
+      for (let step = first; step < last; step++)
+        this.rows[kind][step] = Array.from({ length: layers * heads }, (_, head) => {
           const start = (head * (last - first) + step - first) * keys;
-          weights[kind].set(values.subarray(start, start + keys), head * keys);
-        }
-      }
-      this.rows.set(step, weights);
+          return values.subarray(start, start + keys);
+        });
     }
   }
 
@@ -94,22 +78,14 @@ export class Path {
    * @returns {Float32Array}
    */
   row(kind, layer, head, step) {
-    const { heads, keys } = this.kinds[kind];
-    if (this.maps)
-      return this.maps.head(kind, layer, head).subarray(step * keys, (step + 1) * keys);
-    const start = (layer * heads + head) * keys;
-    const weights = /** @type {Record<string, Float32Array>} */ (this.rows.get(step))[kind];
-    return weights.subarray(start, start + keys);
+    return this.rows[kind][step][layer * this.kinds[kind].heads + head];
   }
 
   /** The mean of the weights over all layers and heads. @param {Kind} kind @param {number} step */
   meanRow(kind, step) {
-    const { layers, heads, keys } = this.kinds[kind];
-    const mean = new Float64Array(keys);
-    for (let layer = 0; layer < layers; layer++)
-      for (let head = 0; head < heads; head++)
-        for (const [key, weight] of this.row(kind, layer, head, step).entries())
-          mean[key] += weight / (layers * heads);
+    const mean = new Float64Array(this.kinds[kind].keys),
+      rows = this.rows[kind][step];
+    for (const row of rows) row.forEach((weight, key) => (mean[key] += weight / rows.length));
     return mean;
   }
 
@@ -155,31 +131,13 @@ export class Path {
 }
 
 /**
- * The maps of a path that shares its first steps with `base`, whose rows are copied. A row is 0 beyond its own step, so a row
- * of another length can be cut or padded.
- * @param {Path} base @param {any} payload
+ * Cut or pad a row for a path of another length: it is 0 beyond its own step.
+ * @param {Float32Array} row @param {number} length
  */
-function extendMaps(base, { kinds, rows, shared }) {
-  const maps = new Trace(/** @type {any} */ ({ kinds }));
-  for (const [kind, packed] of Object.entries(rows)) {
-    const { layers, heads, queries, keys } = kinds[kind],
-      size = queries * keys,
-      newSize = (queries - shared) * keys;
-    const newRows = decodeWeights(base64ToBytes(packed)),
-      width = Math.min(keys, base.kinds[kind].keys);
-    for (let layer = 0; layer < layers; layer++) {
-      const values = (maps.weights[kind][layer] = new Float32Array(heads * size));
-      for (let head = 0; head < heads; head++) {
-        for (let step = 0; step < shared; step++) {
-          const row = base.row(kind, layer, head, step).subarray(0, width);
-          values.set(row, head * size + step * keys);
-        }
-        const start = (layer * heads + head) * newSize;
-        values.set(newRows.subarray(start, start + newSize), head * size + shared * keys);
-      }
-    }
-  }
-  return maps;
+function resizeRow(row, length) {
+  const resized = new Float32Array(length);
+  resized.set(row.subarray(0, length));
+  return resized;
 }
 
 /**

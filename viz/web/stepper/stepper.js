@@ -3,7 +3,7 @@
 import { ask as askServer } from "../core/ask.js";
 import { button, debounce, el, showInvitation } from "../core/dom.js";
 import { toText, say, t } from "../core/language.js";
-import { copyLink, isAbout, linkFields, pageLink, tabLinks } from "../core/links.js";
+import { copyLink, followStepLinks, linkFields, tabLinks } from "../core/links.js";
 import { createPicture } from "../picture/copy.js";
 import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
@@ -44,43 +44,42 @@ export default function stepper(root) {
     frame = 0; // of the browser, in which draw() is due
 
   // --- requests, one at a time, in order ------------------------------------------------------------------------------
-  /** @type {{fields: any, opens: boolean}[]} */
-  const requests = []; // opens: whether the answer opens a branch
   /** @type {(() => void)[]} */
   const waitingMoves = []; // for the branches that are on their way
-  let isAsking = false,
-    openings = 0; // how many requests will open a branch
+  let last = Promise.resolve(), // the last request
+    pending = 0, // how many requests have no answer yet
+    openings = 0; // how many of them will open a branch
 
-  const showBusy = () => root.setAttribute("aria-busy", String(requests.length > 0 || isAsking));
+  const showBusy = () => root.setAttribute("aria-busy", String(pending > 0));
 
+  // opens: whether the answer opens a branch.
   function ask(action, data = {}, opens = false) {
+    pending += 1;
     if (opens) openings += 1;
-    requests.push({ fields: { action, ...data }, opens });
     showBusy();
-    sendNext();
+    last = last
+      .then(() => send({ action, ...data }))
+      .catch(reportError)
+      .then(() => {
+        pending -= 1;
+        if (opens) openings -= 1;
+        if (!openings) waitingMoves.splice(0).forEach((move) => move());
+        showBusy();
+      });
   }
 
-  async function sendNext() {
-    const request = isAsking ? null : requests.shift();
-    if (!request) return;
-    const { fields, opens } = request,
-      base = path, // the answer may leave out what this path already has
-      { address, selection: selected, asked } = store.state;
-    isAsking = true;
-    const known = { holds: base && describeHeld(tree, base), state: treeState },
-      answer = await askServer("page_step", {
-        address,
-        fields: { ...fields, ...known, selection: selected, asked },
-      });
-    isAsking = false;
+  async function send(fields) {
+    const base = path, // the answer may leave out what this path already has
+      { address, selection: selected, asked } = store.state,
+      known = { holds: base && describeHeld(tree, base), state: treeState };
+    const answer = await askServer("page_step", {
+      address,
+      fields: { ...fields, ...known, selection: selected, asked },
+    });
     if (answer.state) treeState = answer.state;
     if (answer.opened) published = answer.opened;
     if (fields.action === "changed") followAddress(answer);
-    else await receive(answer, base);
-    if (opens) openings -= 1;
-    if (!openings) waitingMoves.splice(0).forEach((move) => move());
-    showBusy();
-    sendNext();
+    else receive(answer, base);
   }
 
   function followAddress(answer) {
@@ -88,7 +87,7 @@ export default function stepper(root) {
     if (isStale && root.offsetParent) restart();
   }
 
-  async function receive(answer, base) {
+  function receive(answer, base) {
     if (answer.selection) follow(answer.selection);
     if (answer.error || answer.invitation) fillRoot();
     alert.textContent = toText(answer.error) || "";
@@ -100,7 +99,7 @@ export default function stepper(root) {
     }
     showInvitation(root, answer.invitation);
     if (answer.tree) tree = mergeTree(answer.tree, tree);
-    if (answer.path) await open(answer.path, answer.at, base);
+    if (answer.path) open(answer.path, answer.at, base);
     if (answer.opened) publish();
     if (path && answer.details?.number === path.number) {
       path.details = answer.details;
@@ -115,9 +114,9 @@ export default function stepper(root) {
     if (answer.beam) panels.beam.show(answer.beam);
   }
 
-  async function open(payload, newStep, base) {
+  function open(payload, newStep, base) {
     const isNewText = tree.text !== path?.text;
-    path = await Path.from(payload, base);
+    path = new Path(payload, base);
     path.text = tree.text;
     branch = tree.branches.find(({ number }) => number === path.number);
     step = Math.min(newStep ?? step, path.length);
@@ -204,25 +203,17 @@ export default function stepper(root) {
   }
 
   // --- links: the step in the page's address --------------------------------------------------------------------------
-  /** @type {URLSearchParams | null} */
-  let awaitedLink = null; // a link's fields, until its sentence is on the page
-
-  function readLink() {
-    const link = pageLink(),
-      isStep = link.get("tab") === "stepper" && /^\d{1,5}$/.test(link.get("step") || "");
-    awaitedLink = isStep ? link : null;
-    followLink();
-  }
-
-  function followLink() {
-    // A link opens the branch that the model wrote on its own.
-    const own = tree?.branches.find(({ origin }) => origin === "own");
-    if (!awaitedLink || !path || isStale || !own || !isAbout(awaitedLink, tree)) return;
-    const linked = Number(awaitedLink.get("step")) - 1;
-    awaitedLink = null;
-    if (path.number !== own.number) ask("open", { branch: own.number }, true);
-    jump(linked);
-  }
+  // A link opens the branch that the model wrote on its own.
+  const ownBranch = () => tree.branches.find(({ origin }) => origin === "own");
+  const followLink = followStepLinks(
+    "stepper",
+    () => path && !isStale && ownBranch() && tree,
+    (linked) => {
+      const { number } = ownBranch();
+      if (path.number !== number) ask("open", { branch: number }, true);
+      jump(linked);
+    },
+  );
 
   const fields = () => linkFields(tree, { tab: "stepper", step: step + 1 });
   tabLinks.stepper = () => path && fields();
@@ -345,6 +336,4 @@ export default function stepper(root) {
   root.setAttribute("aria-busy", "false"); // nothing is requested yet
   store.follow(["selection"], (state) => follow(state.selection));
   store.follow(["address"], () => (path || openings) && ask("changed"));
-  window.addEventListener("hashchange", readLink);
-  readLink();
 }
