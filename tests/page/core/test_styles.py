@@ -38,11 +38,11 @@ def test_a_printed_worksheet_shows_the_bars_of_its_answers_and_no_controls(open_
     page = styled(open_page("about:blank"), "sheet/sheet.css", "sheet/paper.css", modules=("sheet/paper.js",))
     page.evaluate(
         """() => {
-      document.body.classList.add('atlas-sheeting');
       const picture = { type: 'bars', labels: ['a', 'b'], values: [0.5, 0.25], unit: 'share' };
       const editor = atlas.el('div', { class: 'editor' }, 'editor'), bar = atlas.el('div', { class: 'bar' }, 'buttons');
-      document.body.append(atlas.el('section', { class: 'atlas-worksheet own' }, bar, atlas.el('div', { class: 'both' },
-        editor, atlas.el('article', { class: 'paper' }, atlas.drawPicture(picture, true)))));
+      const paper = atlas.el('article', { class: 'paper' }, atlas.drawPicture(picture, true));
+      document.body.append(atlas.el('dialog', { class: 'atlas-worksheet own', open: true },
+        bar, atlas.el('div', { class: 'both' }, editor, paper)));
     }"""
     )
     page.emulate_media(media="print")

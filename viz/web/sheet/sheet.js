@@ -6,7 +6,6 @@ import { toText, t } from "../core/language.js";
 import { copyLink, pageLink, replaceFields } from "../core/links.js";
 import { textField } from "../store/controls.js";
 import { store } from "../store/store.js";
-import { createReach } from "../present/layer.js";
 import { createEditor } from "./editor.js";
 import { fromFile, fromLink, toFile, toLink } from "./storage.js";
 import { pageHtml, createPaper } from "./paper.js";
@@ -40,12 +39,10 @@ export async function createWorksheets() {
 
 /** @param {(name: string, fields: any) => Promise<any>} askServer @param {Offer} offer */
 function createDialog(askServer, offer) {
-  const answers = new Map(), // request as JSON -> its answer. Errors are not stored: the request is sent again
-    pendingAnswers = new Map(); // request as JSON -> promise of its answer
+  const answers = new Map(); // request as JSON -> its answer, or a promise. An error is not kept: the request is sent again
   const questionKinds = offer.asks.map(({ name }) => name);
   let drawNumber = 0, // of the last drawing: an earlier one stops when its next answer arrives
     shownAnswers = null, // those in the preview, or null without a sheet
-    opener = null,
     tourDirection = "", // as the place that was opened says
     isStarted = false; // whether the editor has content
 
@@ -72,15 +69,8 @@ function createDialog(askServer, offer) {
   ];
   const preview = el("div", { class: "preview", tabindex: "0", "aria-label": t("Worksheet") });
   const root = el(
-    "section",
-    {
-      class: "atlas-worksheet",
-      "aria-labelledby": "atlas-sheet-title",
-      role: "dialog",
-      "aria-modal": "true",
-      hidden: true,
-      onkeydown: closeOnEscape,
-    },
+    "dialog",
+    { class: "atlas-worksheet", "aria-labelledby": "atlas-sheet-title", onclose: leave },
     el("div", { class: "bar" }, [
       el("h2", { id: "atlas-sheet-title", tabindex: "-1" }, t("Worksheet")),
       source,
@@ -89,14 +79,13 @@ function createDialog(askServer, offer) {
       file,
       button(t("Save as a page"), save),
       button(t("Print"), () => print(), { class: "strong" }),
-      button("✕", leave, { "aria-label": t("Close the worksheet") }),
+      button("✕", () => root.close(), { "aria-label": t("Close the worksheet") }),
     ]),
     status,
     el("div", { class: "both" }, editor.node, preview),
   );
   document.body.append(root);
 
-  const limitReach = createReach(); // makes all but some elements inert; without elements, nothing
   const viewUrl = (fields) =>
     `${location.origin}${location.pathname}#${new URLSearchParams(fields)}`;
   const findTour = (name) => offer.tours.find((tour) => tour.name === name);
@@ -120,17 +109,12 @@ function createDialog(askServer, offer) {
   }
 
   // Return the answer to a request, or {error}. A request that is under way is not sent twice.
-  async function fetchAnswer(request) {
-    const requestKey = JSON.stringify(request),
-      [name, fields] = request;
-    if (!pendingAnswers.has(requestKey)) {
-      const pending = askServer(name, fields)
-        .catch((error) => ({ error: error.message }))
-        .finally(() => pendingAnswers.delete(requestKey));
-      pendingAnswers.set(requestKey, pending);
-    }
-    const answer = await pendingAnswers.get(requestKey);
-    if (!answer.error) answers.set(requestKey, answer);
+  async function fetchAnswer([name, fields]) {
+    const key = JSON.stringify([name, fields]);
+    if (!answers.has(key)) answers.set(key, askServer(name, fields));
+    const answer = await answers.get(key);
+    if (answer.error) answers.delete(key);
+    else answers.set(key, answer);
     return answer;
   }
 
@@ -138,7 +122,8 @@ function createDialog(askServer, offer) {
   async function draw() {
     const number = ++drawNumber,
       requests = listRequests(),
-      questions = requests.map((request) => answers.get(JSON.stringify(request)) ?? null);
+      known = requests.map((request) => answers.get(JSON.stringify(request)) ?? null),
+      questions = known.map((answer) => (answer instanceof Promise ? null : answer));
     setBusy(true);
     for (const [i, request] of requests.entries()) {
       if (questions[i]) continue;
@@ -194,10 +179,7 @@ function createDialog(askServer, offer) {
    * @param {Place} place
    */
   function open(place) {
-    if (root.hidden) opener = document.activeElement;
-    root.hidden = false;
-    document.body.classList.add("atlas-sheeting");
-    limitReach([root]);
+    if (!root.open) root.showModal();
     tourDirection = place.direction ?? "";
     if (!isStarted) editor.put(startingSheet());
     isStarted = true;
@@ -242,22 +224,11 @@ function createDialog(askServer, offer) {
   }
 
   function leave() {
-    root.hidden = true;
-    limitReach([]);
     drawNumber += 1;
-    document.body.classList.remove("atlas-sheeting");
     const fields = pageLink();
-    if (fields.get("sheet") !== null) {
-      fields.delete("sheet");
-      replaceFields(fields);
-    }
-    if (opener?.isConnected) opener.focus({ preventScroll: true });
-  }
-
-  function closeOnEscape(event) {
-    if (event.key !== "Escape" || event.target.closest("select")) return;
-    event.stopPropagation();
-    leave();
+    if (!fields.has("sheet")) return;
+    fields.delete("sheet");
+    replaceFields(fields);
   }
 
   return { open };
