@@ -1,6 +1,7 @@
 // The settings of a network that is trained on the page, as a form: each control is a field of model/training/toy/settings.py.
 import { button, el, menu } from "../core/dom.js";
 import { formatSignificant } from "../core/format.js";
+import { clamp } from "../core/keys.js";
 import { say, t } from "../core/language.js";
 
 const NETWORKS = [
@@ -125,16 +126,12 @@ function createDrawer(title, ...content) {
  */
 export function createSettings(side, options, title) {
   const defaults = options.settings;
-  const fields = new Map(); // name -> {node, read(), write(value)}
+  const fields = new Map(); // name -> its control
   const id = (name) => `train-${side}-${name}`;
 
   function createSelect(name, words, choices) {
     const node = menu(choices, null, { id: id(name), onchange: update });
-    fields.set(name, {
-      node,
-      read: () => (typeof defaults[name] === "number" ? Number(node.value) : node.value),
-      write: (value) => (node.value = String(value)),
-    });
+    fields.set(name, node);
     return el("label", { class: "field", for: id(name) }, el("span", {}, words), node);
   }
   const numbers = (name) => options.choices[name].map((value) => [value, String(value)]);
@@ -165,19 +162,17 @@ export function createSettings(side, options, title) {
 
   function createSwitch([name, words, about]) {
     const node = el("input", { type: "checkbox", id: id(name), onchange: update });
-    fields.set(name, { node, read: () => node.checked, write: (value) => (node.checked = value) });
+    fields.set(name, node);
     return el("div", { class: "switch" }, [
       el("label", { for: id(name) }, node, el("span", {}, words)),
       el("small", {}, about, (options.measured[name] || []).map(createMeasurement)),
     ]);
   }
 
-  const seed = el("input", { type: "number", id: id("seed"), min: 0, max: 999, step: 1 });
-  fields.set("seed", {
-    node: seed,
-    read: () => Math.min(999, Math.max(0, Math.floor(Number(seed.value) || 0))),
-    write: (value) => (seed.value = value),
-  });
+  const limitSeed = () => (seed.value = clamp(Math.floor(Number(seed.value)), 1000)),
+    limits = { type: "number", min: 0, max: 999, step: 1 },
+    seed = el("input", { id: id("seed"), ...limits, onchange: limitSeed });
+  fields.set("seed", seed);
   // The measured changes that are no switch.
   const changes = [
     ...POSITIONS.filter(([code]) => code !== defaults.positions).map(([code, words]) => [
@@ -248,21 +243,27 @@ export function createSettings(side, options, title) {
     ),
   ]);
 
+  function read(name) {
+    const node = fields.get(name);
+    if (node.type === "checkbox") return node.checked;
+    return typeof defaults[name] === "number" ? Number(node.value) : node.value;
+  }
   function update() {
-    const isTransformer = fields.get("network").read() === "transformer",
-      isAdam = fields.get("optimizer").read() === "adam";
-    for (const name of OF_TRANSFORMERS) fields.get(name).node.disabled = !isTransformer;
-    fields.get("momentum").node.disabled = isAdam;
-    fields.get("warmup").node.disabled = !isAdam;
+    const isAdam = read("optimizer") === "adam";
+    for (const name of OF_TRANSFORMERS)
+      fields.get(name).disabled = read("network") !== "transformer";
+    fields.get("momentum").disabled = isAdam;
+    fields.get("warmup").disabled = !isAdam;
   }
   function set(values) {
-    for (const [name, value] of Object.entries(values)) fields.get(name).write(value);
+    for (const [name, value] of Object.entries(values)) {
+      const node = fields.get(name);
+      if (node.type === "checkbox") node.checked = value;
+      else node.value = value;
+    }
     update();
   }
   set(defaults);
-  return {
-    node,
-    set,
-    values: () => Object.fromEntries([...fields].map(([name, field]) => [name, field.read()])),
-  };
+  const values = () => Object.fromEntries([...fields.keys()].map((name) => [name, read(name)]));
+  return { node, set, values };
 }

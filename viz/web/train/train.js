@@ -90,19 +90,11 @@ function createOutputs(runs, update) {
 export default function train(root, api) {
   const options = api.options,
     colour = sequentialScale(options.scale);
-  let kind = "cross", // of the maps
-    pair = 0, // index of the sentence pair whose maps are drawn
-    selected = null, // the update that is looked at; null: the latest
+  let selected = null, // the update that is looked at; null: the latest
     frame = 0; // of the browser, in which draw() is due
 
-  // --- the settings -----------------------------------------------------------------------------------------------------
+  // --- the settings and the results -----------------------------------------------------------------------------------
   const corpus = createCorpus(options.corpora);
-  const setups = {
-    a: createSettings("a", options, t("First setting")),
-    b: createSettings("b", options, t("Second setting")),
-  };
-  setups.b.node.hidden = true;
-  const sides = () => (setups.b.node.hidden ? ["a"] : ["a", "b"]);
   const status = el("p", { class: "status", role: "status" }),
     failed = el("p", { class: "failed", role: "alert", hidden: true });
   const startButton = button(t("Train"), start, { class: "plain strong" }),
@@ -110,8 +102,6 @@ export default function train(root, api) {
     resumeButton = button(t("Resume"), resume),
     compareButton = button(t("Compare with another setup"), toggleSecond),
     openButton = button(t("Open the first one in the other tabs"), open);
-
-  // --- the results ----------------------------------------------------------------------------------------------------
   const chart = el("div", {
     class: "chart",
     role: "img",
@@ -133,25 +123,39 @@ export default function train(root, api) {
     oninput: scrub,
   });
   const counter = el("output", { for: "train-update" });
-  const createMenu = (id, choose) =>
-    el("select", { id, onchange: ({ target }) => (choose(target.value), draw()) });
-  const kinds = createMenu("train-kind", (value) => (kind = value)),
-    pairs = createMenu("train-pair", (value) => (pair = Number(value)));
+  const kinds = el("select", { id: "train-kind", onchange: draw }),
+    pairs = el("select", { id: "train-pair", onchange: draw });
   const words = el("details", { class: "words", hidden: true }),
     reading = el("p", { class: "note pointed" });
   const updateName = () => t("update {n}", { n: counter.textContent });
-  const createSide = (name, title) => {
-    const box = el("div", { class: "maps" }),
-      picture = createPicture(box, {
-        title: () => `${toText(KIND_TITLES[kind])} · ${title}`,
-        caption: () => `${pairs.selectedOptions[0].textContent} · ${updateName()}`,
-      });
-    return { box, node: el("div", { class: `side ${name}` }, el("h2", {}, title), picture) };
-  };
-  const maps = {
-    a: createSide("a", t("First setting")),
-    b: createSide("b", t("Second setting")),
-  };
+
+  // One of the networks that are compared. name: "a" or "b"; run: {side, name, recipe: {corpus, settings}, pairs, floor, guess,
+  // words, points, frames, update, done}, or null. A run is one request (page_train), which the server answers in parts, one
+  // for each turn of updates. Stopping the request ends the training.
+  function createSide(name, title, runName) {
+    const box = el("div", { class: "maps" });
+    const picture = createPicture(box, {
+      title: () => `${toText(KIND_TITLES[kinds.value])} · ${title}`,
+      caption: () => `${pairs.selectedOptions[0].textContent} · ${updateName()}`,
+    });
+    return {
+      name,
+      runName,
+      settings: createSettings(name, options, title),
+      asker: createAsker(),
+      run: /** @type {any} */ (null),
+      box,
+      node: el("div", { class: `side ${name}` }, el("h2", {}, title), picture),
+    };
+  }
+  const first = createSide("a", t("First setting"), t("first")),
+    second = createSide("b", t("Second setting"), t("second"));
+  second.settings.node.hidden = true;
+  const sides = () => (second.settings.node.hidden ? [first] : [first, second]);
+  const runs = () => sides().flatMap(({ run }) => run ?? []);
+  const isTraining = () => sides().some(({ asker }) => asker.busy());
+  const latestUpdate = () => Math.max(0, ...runs().map((run) => run.update));
+
   const result = el("section", { class: "result", hidden: true }, [
     el("div", { class: "transport" }, [
       el("label", { for: "train-update" }, t("Show update")),
@@ -165,11 +169,10 @@ export default function train(root, api) {
       el("label", { class: "field", for: "train-kind" }, el("span", {}, t("Maps of")), kinds),
       el("label", { class: "field", for: "train-pair" }, el("span", {}, t("Sentence")), pairs),
     ]),
-    el("div", { class: "pair" }, maps.a.node, maps.b.node),
+    el("div", { class: "pair" }, first.node, second.node),
     reading,
     openButton,
   ]);
-
   root.replaceChildren(
     el("h2", { class: "sr-only" }, t("Train your own")),
     el("p", { class: "look" }, [
@@ -180,7 +183,7 @@ export default function train(root, api) {
     ]),
     el("div", { class: "setup" }, [
       corpus.node,
-      el("div", { class: "both" }, setups.a.node, setups.b.node),
+      el("div", { class: "both" }, first.settings.node, second.settings.node),
     ]),
     el("div", { class: "actions" }, startButton, stopButton, resumeButton, compareButton, status),
     failed,
@@ -188,41 +191,22 @@ export default function train(root, api) {
   );
 
   // --- the runs -----------------------------------------------------------------------------------------------------
-  // Each run is one request (page_train), which the server answers in parts, one for each turn of updates. Stopping the request
-  // ends the training.
-  const runs = new Map(); // side -> {side, name, recipe: {corpus, settings}, pairs, floor, guess, words, points, frames, update, done}
-  const askers = { a: createAsker(), b: createAsker() };
-  const currentRuns = () => [...runs.values()].filter((run) => sides().includes(run.side));
-  const isTraining = () => sides().some((name) => askers[name].busy());
-  const latestUpdate = () => Math.max(0, ...currentRuns().map((run) => run.update));
-
-  async function requestTraining(name, recipe, from = 0) {
-    const fields = { ...recipe, from, updates: options.updates };
-    await askers[name].ask(
-      "page_train",
-      { fields },
-      { part: (answer) => receive(name, recipe, answer) },
-    );
+  async function requestTraining(side, recipe, from = 0) {
+    const fields = { ...recipe, from, updates: options.updates },
+      part = (answer) => receive(side, recipe, answer);
+    await side.asker.ask("page_train", { fields }, { part });
     if (!isTraining()) enable();
   }
 
   // run: what is known of a run from the start, with its first part only.
-  function receive(name, recipe, { error, run: description, turn }) {
+  function receive(side, recipe, { error, run: description, turn }) {
     if (error) return fail(toText(error));
-    if (description && !runs.has(name)) {
-      const title = name === "a" ? t("first") : t("second");
-      runs.set(name, {
-        ...description,
-        side: name,
-        name: title,
-        recipe,
-        points: [],
-        frames: [],
-        update: 0,
-      });
-      if (name === "a") offer(description);
+    if (description && !side.run) {
+      const empty = { points: [], frames: [], update: 0 };
+      side.run = { ...description, ...empty, side: side.name, name: side.runName, recipe };
+      if (side === first) offer(description);
     }
-    const run = runs.get(name);
+    const { run } = side;
     // A request that was sent again after a broken connection repeats turns.
     const last = run.points.at(-1)?.[0] ?? 0,
       lastFrame = run.frames.at(-1)?.update ?? -1;
@@ -240,18 +224,17 @@ export default function train(root, api) {
 
   // The updates that have a frame, in order.
   const updates = () =>
-    [...new Set(currentRuns().flatMap((run) => run.frames.map((frame) => frame.update)))].sort(
+    [...new Set(runs().flatMap((run) => run.frames.map((frame) => frame.update)))].sort(
       (a, b) => a - b,
     );
 
   // --- actions -----------------------------------------------------------------------------------------------------
   function toggleSecond() {
-    const isHidden = !setups.b.node.hidden;
-    setups.b.node.hidden = isHidden;
-    if (isHidden) {
-      askers.b.stop();
-      runs.delete("b");
-    } else setups.b.set(setups.a.values());
+    const isHidden = !second.settings.node.hidden;
+    second.settings.node.hidden = isHidden;
+    second.asker.stop();
+    second.run = null;
+    if (!isHidden) second.settings.set(first.settings.values());
     compareButton.replaceChildren(isHidden ? t("Compare with another setup") : t("Stop comparing"));
     draw();
   }
@@ -261,21 +244,22 @@ export default function train(root, api) {
     selected = null;
     failed.hidden = true;
     status.replaceChildren(t("Starting …"));
-    runs.clear();
-    for (const name of sides())
-      requestTraining(name, { corpus: corpus.text(), settings: setups[name].values() });
+    for (const side of sides()) {
+      side.run = null;
+      requestTraining(side, { corpus: corpus.text(), settings: side.settings.values() });
+    }
     enable();
   }
 
   function resume() {
     failed.hidden = true;
-    for (const run of currentRuns())
-      if (!run.done) requestTraining(run.side, run.recipe, run.update);
+    for (const side of sides())
+      if (side.run && !side.run.done) requestTraining(side, side.run.recipe, side.run.update);
     enable();
   }
 
   function stop(text) {
-    for (const asker of Object.values(askers)) asker.stop();
+    for (const { asker } of sides()) asker.stop();
     status.replaceChildren(text);
     enable();
   }
@@ -295,8 +279,8 @@ export default function train(root, api) {
 
   async function open() {
     status.replaceChildren(t("Opening …"));
-    const { recipe, update } = runs.get("a"),
-      fields = { recipe: { ...recipe, updates: update }, pair };
+    const { recipe, update } = first.run,
+      fields = { recipe: { ...recipe, updates: update }, pair: Number(pairs.value) };
     const { error, opens: address, fill } = await ask("page_toy", { fields });
     if (error) return fail(toText(error));
     await openAddress(address, { fill });
@@ -310,14 +294,12 @@ export default function train(root, api) {
   // --- the page -----------------------------------------------------------------------------------------------------
   // Offer the sentences of a new corpus, and its vocabulary.
   function offer(run) {
-    result.hidden = false;
-    pair = 0;
+    result.hidden = words.hidden = false;
     pairs.replaceChildren(
       ...run.pairs
         .slice(0, options.mapped)
         .map(({ text }, i) => el("option", { value: i }, shorten(text, 40))),
     );
-    words.hidden = false;
     words.replaceChildren(
       el("summary", {}, t("Vocabulary: {n} words and 3 symbols", { n: run.words.length })),
       el("p", { class: "note" }, run.words.join(" · ")),
@@ -326,26 +308,24 @@ export default function train(root, api) {
 
   function draw() {
     enable();
-    if (!runs.get("a")?.frames.length) return;
-    const currents = currentRuns(),
-      all = updates(),
+    if (!first.run?.frames.length) return;
+    const all = updates(),
       index = selected === null ? all.length - 1 : all.indexOf(selected);
     slider.max = all.length - 1;
     slider.value = index;
     counter.replaceChildren(String(all[index]));
     slider.setAttribute("aria-valuetext", updateName());
-    drawKinds(currents);
-    drawCurves(chart, currents, selected);
-    outputs.replaceChildren(createOutputs(currents, selected));
-    for (const [name, { node, box }] of Object.entries(maps)) {
-      const run = currents.find(({ side }) => side === name);
+    drawKinds();
+    drawCurves(chart, runs(), selected);
+    outputs.replaceChildren(createOutputs(runs(), selected));
+    for (const { run, node, box } of [first, second]) {
       node.hidden = !run;
       if (run)
         drawMaps(box, {
           frame: frameOf(run, selected),
-          index: pair,
-          pair: run.pairs[pair],
-          kind,
+          index: Number(pairs.value),
+          pair: run.pairs[pairs.value],
+          kind: kinds.value,
           decoded: options.decoded,
           colour,
           describe: (text) => reading.replaceChildren(text),
@@ -355,10 +335,11 @@ export default function train(root, api) {
   }
 
   // Fill the menu of the kinds of maps that the runs have.
-  function drawKinds(all) {
-    const names = new Set(all.flatMap((run) => Object.keys(frameOf(run, selected).maps[0] ?? {})));
+  function drawKinds() {
+    const maps = runs().map((run) => frameOf(run, selected).maps[0] ?? {}),
+      names = new Set(maps.flatMap(Object.keys));
     names.delete(options.decoded); // drawn below decoder self-attention
-    if (!names.has(kind)) kind = names.has("alignment") ? "alignment" : [...names][0];
+    const kind = [kinds.value, "cross", "alignment", ...names].find((name) => names.has(name));
     if ([...kinds.options].map((option) => option.value).join() !== [...names].join())
       kinds.replaceChildren(
         ...[...names].map((name) => el("option", { value: name }, KIND_TITLES[name])),
@@ -369,7 +350,7 @@ export default function train(root, api) {
   function enable() {
     const isBusy = isTraining();
     stopButton.disabled = !isBusy;
-    resumeButton.disabled = isBusy || !currentRuns().some((run) => !run.done);
+    resumeButton.disabled = isBusy || runs().every((run) => run.done);
     openButton.disabled = isBusy;
   }
 
