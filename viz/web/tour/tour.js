@@ -1,6 +1,6 @@
 // Tours: one stop at a time, in a sheet at the bottom of the window. The view of a stop is a link of the page, which the tabs
 // follow like any other link (viz/tours/).
-import { ask as askServer } from "../core/ask.js";
+import { createAsker } from "../core/ask.js";
 import { arrowStep } from "../core/keys.js";
 import { button, debounce, el, loadStyleOf } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
@@ -26,9 +26,9 @@ export async function createTours(root, openSheet) {
   await loadStyleOf(import.meta.url);
   let current = null, // the answer of the server (page_stop) for the stop in the sheet
     requested = null, // the name of the last stop that was requested; null: no tour
-    requests = 0,
     target = null, // the element that the stop points at: {element, follow(), stop()}
     opener = null; // what had the focus before the tour
+  const asker = createAsker();
 
   const heading = el("h2", { tabindex: "-1", id: "atlas-tour-title" });
   const text = el("p", { class: "text" }),
@@ -74,31 +74,26 @@ export async function createTours(root, openSheet) {
     if (name === requested) return;
     requested = name;
     if (sheet.hidden) opener = document.activeElement;
-    const number = ++requests;
     sheet.setAttribute("aria-busy", "true");
-    const stop = await askServer("page_stop", { address: store.state.address, fields: place });
-    if (number === requests && requested) draw(stop);
+    const stop = await asker.ask("page_stop", { address: store.state.address, fields: place });
+    if (stop) draw(stop);
   }
 
   function draw(stop) {
-    const isFirst = sheet.hidden;
+    const isFirst = sheet.hidden,
+      isOpen = quiz.isOpen(stop);
     sheet.hidden = false;
     sheet.setAttribute("aria-busy", "false");
-    if (stop.error) {
-      heading.textContent = toText(stop.error);
-      text.replaceChildren();
-      claim.replaceChildren();
-      quiz.root.hidden = true;
-      quiz.close();
-      for (const node of [back, next, backToView, link, worksheet]) node.hidden = true;
-      return settle(isFirst);
-    }
-    current = stop;
-    heading.textContent = toText(stop.title);
-    text.textContent = toText(stop.missing ?? stop.text);
+    sheet.classList.toggle("asking", isOpen);
+    heading.textContent = toText(stop.error ?? stop.title);
+    text.textContent = toText(stop.missing ?? stop.text ?? "");
     text.classList.toggle("missing", Boolean(stop.missing));
     quiz.draw(stop);
-    claim.hidden = true;
+    claim.hidden = backToView.hidden = true;
+    worksheet.hidden = !stop.asks;
+    for (const node of [back, next, link]) node.hidden = Boolean(stop.error);
+    if (stop.error) return settle(isFirst);
+    current = stop;
     list.replaceChildren(
       ...stop.tours.map(({ name, title, minutes }) =>
         el("option", { value: name, selected: name === stop.tour }, [
@@ -107,13 +102,8 @@ export async function createTours(root, openSheet) {
       ),
     );
     count.textContent = t("{n} of {all}", { n: stop.stop, all: stop.stops });
-    for (const node of [back, next, link]) node.hidden = false;
-    backToView.hidden = true;
-    worksheet.hidden = !stop.asks;
     back.disabled = stop.stop === 1;
     next.textContent = stop.stop < stop.stops ? t("Next") : t("Finish");
-    const isOpen = quiz.isOpen(stop);
-    sheet.classList.toggle("asking", isOpen);
     if (!isOpen) return reveal(stop, isFirst);
     settle(isFirst);
     showQuestion(stop);
@@ -137,14 +127,12 @@ export async function createTours(root, openSheet) {
   // Draw the claim of a stop with its number, and whether it was measured to hold.
   function drawClaim({ text: words, holds, learned }) {
     claim.className = `claim ${holds ? "holds" : "fails"}`;
-    const mark = { class: "mark", role: "img" };
+    const verdict = holds ? t("The claim holds") : t("The claim does not hold");
     const origin = learned
       ? t("Training brought this about: a model with random weights fails here.")
       : t("This holds for any network of this construction, trained or not.");
     claim.replaceChildren(
-      holds
-        ? el("span", { ...mark, "aria-label": t("The claim holds") }, "✓")
-        : el("span", { ...mark, "aria-label": t("The claim does not hold") }, "✗"),
+      el("span", { class: "mark", role: "img", "aria-label": verdict }, holds ? "✓" : "✗"),
       el("span", {}, [
         words,
         " ",
@@ -251,7 +239,7 @@ export async function createTours(root, openSheet) {
     if (sheet.hidden) return;
     sheet.hidden = true;
     requested = null;
-    requests += 1;
+    asker.stop();
     pointAt(null);
     quiz.close();
     document.body.classList.remove("atlas-touring");
