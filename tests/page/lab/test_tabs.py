@@ -17,10 +17,9 @@ pytestmark = pytest.mark.browser
 # Three tabs on an empty page; `filled` records when each is filled.
 STRIP = """() => {
   window.filled = [];
-  const tabs = ["one", "two", "three"].map((name) => ({
-    name, id: `place-${name}`, title: name, fill: (panel) => (filled.push(name), panel.append(`about ${name}`)),
-  }));
-  window.strip = atlas.createTabs("strip", tabs);
+  const parts = ["one", "two", "three"].map((name) => ({ name, title: name }));
+  const fill = ({ name }, panel) => (filled.push(name), panel.append(`about ${name}`));
+  window.strip = atlas.createTabs("place", parts, fill);
   document.body.append(strip.element);
 }"""
 

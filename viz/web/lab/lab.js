@@ -14,39 +14,20 @@ import { createTabs } from "./tabs.js";
  */
 export default function lab(root, api) {
   const { tab, asks, places, folded, follows } = api.options,
-    panels = new Map(), // name -> panel, of the panels that were opened
-    chapters = new Map(); // name -> the strip of tabs of a place with several panels
+    panels = new Map(); // name -> panel, of the panels that were opened
 
-  const strip = createTabs(
-    `${tab}-tabs`,
-    places.map((place) => ({
-      name: place.name,
-      id: `${tab}-${place.name}`,
-      title: toText(place.title),
-      fill: (parent) => fill(place, parent),
-    })),
-    { class: "tabs" },
-  );
+  const strip = createTabs(tab, places, fill);
+  const chapters = new Map(); // name of a place with several panels -> their strip of tabs
+  for (const { name, panels: parts, is_chapter: isChapter } of places)
+    if (isChapter) chapters.set(name, createTabs(`${tab}-${name}`, parts, mount, "tabs chapter"));
 
   function fill(place, parent) {
     if (place.component) return mountComponent(place, parent);
-    if (!place.is_chapter) return mount(place.panels[0], parent);
-    const chapter = chapterOf(place),
-      first = disableTabs(chapter);
+    const chapter = chapters.get(place.name);
+    if (!chapter) return mount(place.panels[0], parent);
+    const first = disableTabs(chapter);
     parent.append(chapter.element);
     if (chapter.opened() === null) chapter.open(first);
-  }
-
-  function chapterOf({ name, panels: chapterPanels }) {
-    const tabs = chapterPanels.map((panel) => ({
-      name: panel.name,
-      id: `${tab}-${name}-${panel.name}`,
-      title: toText(panel.title),
-      fill: (parent) => mount(panel, parent),
-    }));
-    if (!chapters.has(name))
-      chapters.set(name, createTabs(`${tab}-${name}-tabs`, tabs, { class: "tabs chapter" }));
-    return chapters.get(name);
   }
 
   function mount(panel, parent) {
@@ -88,7 +69,7 @@ export default function lab(root, api) {
     if (!place) return;
     if (fold) fold.open = true;
     const isMounted = panels.has(link.panel);
-    if (place.is_chapter) chapterOf(place).open(link.panel, { isChosen: true });
+    chapters.get(place.name)?.open(link.panel, { isChosen: true });
     strip.open(place.name, { isChosen: true });
     if (isMounted) panels.get(link.panel).set(link);
   }
@@ -100,7 +81,7 @@ export default function lab(root, api) {
   const fold =
     folded &&
     el("details", { id: `${tab}-fold`, ontoggle: () => fold.open && openFirst() }, [
-      el("summary", {}, toText(folded)),
+      el("summary", {}, folded),
       strip.element,
     ]);
   const questionRoot = el("div", { class: "atlas-root atlas-question", "data-mounted": "" });

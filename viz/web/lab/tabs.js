@@ -20,72 +20,64 @@ export function moveTabFocus(event, nodes) {
 
 /**
  * Create a strip of tabs.
- * @param {string} id
- * @param {{name: string, id: string, title: string, fill: (panel: any) => void}[]} tabs fill is called when the tab is opened
- *   for the first time
+ * @param {string} id with which the ids of its parts begin
+ * @param {{name: string, title: any}[]} parts
+ * @param {(part: any, panel: any) => void} fill is called when a part's tab is opened for the first time
+ * @param {string} [kind] class names
  */
-export function createTabs(id, tabs, attributes = {}) {
-  let current = null; // the name of the open tab
-  const parts = new Map(tabs.map((tab) => [tab.name, { ...tab, ...createPart(tab) }])),
-    all = [...parts.values()];
-  const buttons = all.map(({ tab }) => tab),
-    moveFocus = (event) => moveTabFocus(event, buttons);
-  const element = el("div", { id, ...attributes }, [
-    el("div", { class: "strip", role: "tablist", onkeydown: moveFocus }, buttons),
-    all.map(({ panel }) => panel),
-  ]);
-  all[0].tab.tabIndex = 0;
-
-  function createPart({ name, id: panelId, title }) {
-    const tab = button(title, () => open(name, { isChosen: true }), {
+export function createTabs(id, parts, fill, kind = "tabs") {
+  let current = null, // the open tab
+    isCurrentChosen = false; // whether a person or a link opened it: it stays open even if it is disabled
+  const tabs = parts.map((part) => {
+    const panelId = `${id}-${part.name}`;
+    const node = button(part.title, () => open(part.name, { isChosen: true }), {
       class: null,
       role: "tab",
       id: `${panelId}-button`,
       "aria-controls": panelId,
       "aria-selected": "false",
-      "data-tab-id": name,
+      "data-tab-id": part.name,
       tabindex: "-1",
     });
     const panel = el("div", {
       id: panelId,
       role: "tabpanel",
-      "aria-labelledby": tab.id,
+      "aria-labelledby": node.id,
       hidden: true,
     });
-    return { tab, panel, isFilled: false, isChosen: false };
-  }
+    return { part, node, panel };
+  });
+  const nodes = tabs.map(({ node }) => node),
+    moveFocus = (event) => moveTabFocus(event, nodes);
+  const element = el("div", { id: `${id}-tabs`, class: kind }, [
+    el("div", { class: "strip", role: "tablist", onkeydown: moveFocus }, nodes),
+    tabs.map(({ panel }) => panel),
+  ]);
+  nodes[0].tabIndex = 0;
 
-  // A tab that a person or a link opens (isChosen) stays open even if it is disabled.
   function open(name, { isChosen = false } = {}) {
-    for (const part of all) {
-      const isOpen = part.name === name;
-      part.tab.setAttribute("aria-selected", String(isOpen));
-      part.tab.tabIndex = isOpen ? 0 : -1;
-      part.panel.hidden = !isOpen;
-      part.isChosen = isOpen && (isChosen || part.isChosen);
+    isCurrentChosen = isChosen || (isCurrentChosen && current.part.name === name);
+    current = tabs.find(({ part }) => part.name === name);
+    for (const tab of tabs) {
+      tab.node.setAttribute("aria-selected", String(tab === current));
+      tab.node.tabIndex = tab === current ? 0 : -1;
+      tab.panel.hidden = tab !== current;
     }
-    current = name;
-    const part = parts.get(name);
-    if (!part.isFilled) {
-      part.isFilled = true;
-      part.fill(part.panel);
-    }
+    if (!current.panel.hasChildNodes()) fill(current.part, current.panel);
   }
 
   // Disable tabs. reasonFor(name): in words, why a tab can show nothing; "" if it can. If no tab was chosen, the first one that
   // can show something is opened. Returns its name.
   function disable(reasonFor) {
-    for (const { name, tab } of all) {
-      const reason = reasonFor(name);
-      if (reason) tab.setAttribute("aria-disabled", "true");
-      else tab.removeAttribute("aria-disabled");
-      tab.title = reason;
+    for (const { part, node } of tabs) {
+      node.title = reasonFor(part.name);
+      node.ariaDisabled = node.title ? "true" : null;
     }
-    if (current !== null && parts.get(current).isChosen) return;
-    const first = (all.find(({ name }) => !reasonFor(name)) ?? all[0]).name;
-    if (current !== null && first !== current) open(first);
-    return first;
+    if (isCurrentChosen) return;
+    const { name } = parts.find((part) => !reasonFor(part.name)) ?? parts[0];
+    if (current && name !== current.part.name) open(name);
+    return name;
   }
 
-  return { element, open, disable, opened: () => current };
+  return { element, open, disable, opened: () => current?.part.name ?? null };
 }
