@@ -1,6 +1,6 @@
 // A matrix of words and methods (viz/wire/matrix.py). Clicking a cell asks the server how its number came about.
 import { button, el, menu } from "../core/dom.js";
-import { arrowStep } from "../core/keys.js";
+import { arrowStep, moveFocus } from "../core/keys.js";
 import { toText, t } from "../core/language.js";
 import { createScrollBox, scrollToCell } from "./scroll.js";
 import { createPicture } from "../picture/copy.js";
@@ -8,24 +8,16 @@ import * as drawing from "../picture/drawing.js";
 
 const MARK = "*"; // in the margin: its note stands at the foot of the table
 
-// Move the focus from cell to cell with the arrow keys, skipping empty cells. The Tab key stops at one cell only.
-function moveFocus(event) {
-  const move = arrowStep(event),
-    focused = event.target.closest("button[data-column]");
-  if (!move || !focused) return;
-  event.preventDefault();
-  const rows = [...event.currentTarget.querySelectorAll("tbody > tr:not([hidden]):has(button)")];
-  let row = rows.indexOf(focused.closest("tr")),
-    column = Number(focused.dataset.column),
-    next = null;
-  while (!next) {
-    [row, column] = [row + move[0], column + move[1]];
-    if (!rows[row]?.cells[column]) return;
-    next = rows[row].querySelector(`button[data-column="${column}"]`);
-  }
-  focused.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
+// Move the focus along a row or a column with the arrow keys, over empty cells.
+function moveBetweenCells(event) {
+  const cell = event.target.closest("td"),
+    [isVertical] = arrowStep(event) ?? [];
+  if (!cell) return;
+  const column = `tr:not([hidden]) > :nth-child(${cell.cellIndex + 1}) > button`,
+    nodes = isVertical
+      ? [...event.currentTarget.querySelectorAll(column)].map((node) => [node])
+      : [[...cell.parentNode.querySelectorAll("td > button")]];
+  moveFocus(event, nodes);
 }
 
 /**
@@ -104,16 +96,20 @@ export function matrix(block, afterInsert, api) {
     };
     const explain = ({ currentTarget }) => {
       body.querySelector(".chosen")?.classList.remove("chosen");
-      body.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
-      currentTarget.tabIndex = 0;
       currentTarget.classList.add("chosen");
       api.askForSlot(block.act, block.act, { column: i, row: line.key });
     };
     return el("td", { class: `cell${columnClass(i)}` }, [
       block.act
-        ? button(cell.text, explain, { tabindex: "-1", "data-column": i, ...attributes })
+        ? button(cell.text, explain, { tabindex: "-1", onfocus: stopHere, ...attributes })
         : el("span", attributes, cell.text),
     ]);
+  }
+
+  // The Tab key stops at the cell that had the focus last.
+  function stopHere({ currentTarget }) {
+    body.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
+    currentTarget.tabIndex = 0;
   }
 
   function createRow(line) {
@@ -183,7 +179,7 @@ export function matrix(block, afterInsert, api) {
   const label = t("Show the other {n} methods all the same", { n: folded });
   const more = folded ? button(label, unfold, { class: "action" }) : null;
   const table = el("table", {}, el("thead", {}, sides, names), body, foot),
-    scroll = createScrollBox(table, { "aria-label": block.label, onkeydown: moveFocus });
+    scroll = createScrollBox(table, { "aria-label": block.label, onkeydown: moveBetweenCells });
   const showSelected = () => {
     const { cells } = names;
     if (block.sight !== null)
