@@ -88,6 +88,7 @@ function createViews(present) {
     const at = () => views.indexOf(view);
     const title = el("input", {
       type: "text",
+      value: view.title,
       maxlength: TITLE,
       "aria-label": t("Title of the view"),
       oninput: () => {
@@ -95,7 +96,6 @@ function createViews(present) {
         changed();
       },
     });
-    title.value = view.title;
     const move = (by) => {
       const from = at(),
         to = from + by;

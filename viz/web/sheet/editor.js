@@ -17,32 +17,22 @@ export function createEditor(offer, onChange) {
   const title = el("input", { type: "text", maxlength: 120, oninput: reportTyping });
   const titles = offer.directions.map((direction, i) => [i, direction.title]),
     directions = menu(titles, 0, { onchange: onChange });
+  const questions = offer.asks.map((question) => [question.name, question.title]);
   const list = el("ol", { class: "rows" });
   const announcement = el("p", { class: "sr-only", role: "status" });
 
   function createRow({ text = "", ask = offer.asks[0].name, word = "" } = {}) {
+    const typed = (name, limit) => ({
+        maxlength: limit,
+        "aria-label": name,
+        oninput: reportTyping,
+      }),
+      hint = t("Word of the translation (optional)");
     const fields = {
-      text: el("textarea", {
-        rows: 2,
-        maxlength: 1000,
-        "aria-label": t("Sentence"),
-        oninput: reportTyping,
-      }),
-      ask: menu(
-        offer.asks.map((question) => [question.name, question.title]),
-        ask,
-        { "aria-label": t("Question"), onchange: onChange },
-      ),
-      word: el("input", {
-        type: "text",
-        maxlength: 80,
-        placeholder: t("Word of the translation (optional)"),
-        "aria-label": t("Word of the translation (optional)"),
-        oninput: reportTyping,
-      }),
+      text: el("textarea", { rows: 2, ...typed(t("Sentence"), 1000) }, text),
+      ask: menu(questions, ask, { "aria-label": t("Question"), onchange: onChange }),
+      word: el("input", { type: "text", value: word, placeholder: hint, ...typed(hint, 80) }),
     };
-    fields.text.value = text;
-    fields.word.value = word;
     const tools = el("span", { class: "tools" }, [
       button("↑", () => moveRow(fields, -1), { "aria-label": t("Move up") }),
       button("↓", () => moveRow(fields, 1), { "aria-label": t("Move down") }),

@@ -71,25 +71,14 @@ const sheetJson = (sheet) => JSON.stringify({ kind: KIND, version: 1, ...sheet }
  * @param {any} sheet @param {number} addressLength characters of the page's address without the field
  */
 export function toLink(sheet, addressLength) {
-  const binary = Array.from(new TextEncoder().encode(sheetJson(sheet)), (byte) =>
-    String.fromCharCode(byte),
-  ).join("");
-  if (
-    sheet.items.length > MAX_LINK_QUESTIONS ||
-    (binary.length * 4) / 3 + addressLength > MAX_LINK_LENGTH
-  )
-    return null;
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  const bytes = new TextEncoder().encode(sheetJson(sheet)),
+    length = (bytes.length * 4) / 3 + addressLength;
+  if (sheet.items.length > MAX_LINK_QUESTIONS || length > MAX_LINK_LENGTH) return null;
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
 }
-
-// Parse JSON; null if it is none.
-const parseJson = (text) => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-};
 
 export function fromLink(field, asks) {
   if (field.length > MAX_LINK_LENGTH)
@@ -98,13 +87,14 @@ export function fromLink(field, asks) {
         limit: MAX_LINK_LENGTH,
       }),
     );
-  let json = "";
+  let stored = null;
   try {
-    json = new TextDecoder().decode(base64ToBytes(field.replaceAll("-", "+").replaceAll("_", "/")));
+    const bytes = base64ToBytes(field.replaceAll("-", "+").replaceAll("_", "/"));
+    stored = JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     // refused below
   }
-  return readSheet(parseJson(json), asks, MAX_LINK_QUESTIONS);
+  return readSheet(stored, asks, MAX_LINK_QUESTIONS);
 }
 
 export const toFile = (sheet) => new Blob([sheetJson(sheet)], { type: "application/json" });
@@ -112,8 +102,12 @@ export const toFile = (sheet) => new Blob([sheetJson(sheet)], { type: "applicati
 /** Read a file of JSON, of an <input type=file>; null if it is not JSON. The file is read in the browser only. @param {File} file @param {number} limit bytes */
 export async function readJsonFile(file, limit) {
   if (file.size > limit)
-    refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit: limit }));
-  return parseJson(await file.text());
+    refuse(t("This file has {n} bytes; the limit is {limit}.", { n: file.size, limit }));
+  try {
+    return JSON.parse(await file.text());
+  } catch {
+    return null;
+  }
 }
 
 export const fromFile = async (file, asks) =>
