@@ -6,6 +6,7 @@ import { formatPercent } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
 import { pageLink, openLink } from "../core/links.js";
+import { chipText } from "../stepper/tokens.js";
 import { pin } from "../store/question.js";
 import { connectControls, submit } from "../store/controls.js";
 import { store } from "../store/store.js";
@@ -40,18 +41,10 @@ export default function translation(root, api) {
   const inText = (words, tokens) =>
     words.length
       ? words
-      : tokens.flatMap((token, i) =>
-          token.symbol
-            ? []
-            : [
-                {
-                  gap: starts(token) && i ? " " : "",
-                  text: tokenText(token),
-                  tokens: [i],
-                  pieces: [],
-                },
-              ],
-        );
+      : tokens.flatMap((token, i) => {
+          const gap = starts(token) && i ? " " : "";
+          return token.symbol ? [] : { gap, text: tokenText(token), tokens: [i], pieces: [] };
+        });
 
   const plain = (words) =>
     words.flatMap(({ gap, text }) => [gap, el("span", { class: "word" }, text)]);
@@ -60,10 +53,7 @@ export default function translation(root, api) {
     const chip = (step, text) => {
       const token = value.target[step];
       const others = token.others
-        .map(
-          ([alternative, p]) =>
-            `${alternative.replaceAll("\u2581", "") || "␣"} ${formatPercent(p)}`,
-        )
+        .map(([other, p]) => `${chipText({ text: other })} ${formatPercent(p)}`)
         .join(" · ");
       const about =
         t(
