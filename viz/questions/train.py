@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import corpora, measure, settings
-from attention_atlas.model.training.toy.frames import DECODED, MAPPED
+from attention_atlas.model.training.toy.frames import MAPPED
 from attention_atlas.model.training.toy.run import ToyRun, normalise, parse
 from attention_atlas.viz import directions, theme
 from attention_atlas.viz.maps import labels
@@ -139,7 +139,6 @@ def options() -> dict:
         "choices": {name: list(values) for name, values in settings.CHOICES.items()},
         "settings": settings.ToySettings().to_plain(),
         "mapped": MAPPED,
-        "decoded": DECODED,
         "updates": settings.MAX_UPDATES,
         "scale": theme.SCALES["viridis"],
         "measured": switch_effects(),

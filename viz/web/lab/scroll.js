@@ -23,15 +23,13 @@ export function createScrollBox(node, attributes) {
 /**
  * Scroll a cell of a table to the middle of the space between its sticky columns, unless it is visible there.
  * @param {Element} box @param {Element} cell
- * @param {Element} first a cell of the sticky column on the left
+ * @param {Element | null} [first] a cell of the sticky column on the left
  * @param {Element} [last] a cell of the sticky column on the right
  */
 export function scrollToCell(box, cell, first, last) {
   const { left, right, width } = cell.getBoundingClientRect(),
-    start = first.getBoundingClientRect().right,
-    end = Math.min(
-      box.getBoundingClientRect().right,
-      last?.getBoundingClientRect().left ?? Infinity,
-    );
+    frame = box.getBoundingClientRect(),
+    start = first?.getBoundingClientRect().right ?? frame.left,
+    end = Math.min(frame.right, last?.getBoundingClientRect().left ?? Infinity);
   if (left < start || right > end) box.scrollLeft += left + width / 2 - (start + end) / 2;
 }

@@ -2,6 +2,7 @@
 // display menu.
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
+import { scrollToCell } from "../lab/scroll.js";
 import { listenForPresentation, openViews, present } from "../present/start.js";
 import { openSheet, startTour } from "../tour/guide.js";
 import { closeOnLeave, createDisplayMenu } from "./display.js";
@@ -10,11 +11,7 @@ import { closeOnLeave, createDisplayMenu } from "./display.js";
 function keepInSight(strips) {
   const show = (tab) => {
     const strip = tab.closest(".tab-container:not(.visually-hidden), .atlas-lab .strip");
-    if (!strip || tab.getAttribute("aria-selected") !== "true") return;
-    const { left, right, width } = tab.getBoundingClientRect(),
-      room = strip.getBoundingClientRect();
-    if (left < room.left || right > room.right)
-      strip.scrollBy({ left: left + width / 2 - room.left - room.width / 2 });
+    if (strip && tab.getAttribute("aria-selected") === "true") scrollToCell(strip, tab);
   };
   strips.querySelectorAll("[aria-selected]").forEach(show);
   new MutationObserver((changes) => changes.forEach(({ target }) => show(target))).observe(strips, {

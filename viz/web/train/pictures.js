@@ -10,9 +10,10 @@ import { base64ToBytes } from "../explorer/trace.js";
 
 const COLOURS = { a: "#0072b2", b: "#d55e00" }; // for any colour vision
 
+export const DECODED = "decoder_self_decoded"; // the maps while decoding, drawn below those of teacher forcing
 export const KIND_TITLES = {
   ...Object.fromEntries(Object.entries(KINDS).map(([name, { title }]) => [name, title])),
-  decoder_self_decoded: say("Decoder self-attention while decoding"),
+  [DECODED]: say("Decoder self-attention while decoding"),
 };
 
 /**
@@ -33,24 +34,23 @@ export function drawCurves(box, runs, selected) {
   const ink = cssVariable("--atlas-muted"),
     gridcolor = cssVariable("--atlas-line");
   const last = Math.max(10, ...runs.map((run) => run.points.at(-1)?.[0] ?? 0));
-  const level = (y, name, color, dash) => ({
-    x: [0, last],
-    y: [y, y],
+  const drawLine = (name, x, y, line, more) => ({
     name: escapeTags(name),
     mode: "lines",
-    line: { color, width: 1.5, dash },
-    hoverinfo: "name",
+    x,
+    y,
+    line,
+    ...more,
   });
+  const level = (y, name, color, dash) =>
+    drawLine(name, [0, last], [y, y], { color, width: 1.5, dash }, { hoverinfo: "name" });
   const traces = runs.flatMap(({ side, name: run, points, floor }) => {
-    const color = COLOURS[side];
-    const curve = (name, column, width, more) => ({
-      x: points.map(([update]) => update),
-      y: points.map((point) => point[column]),
-      name: escapeTags(name),
-      mode: "lines",
-      line: { color, width },
-      ...more,
-    });
+    const color = COLOURS[side],
+      updates = points.map(([update]) => update);
+    const curve = (name, column, width, more) => {
+      const values = points.map((point) => point[column]);
+      return drawLine(name, updates, values, { color, width }, more);
+    };
     const floorName = t("{run}: floor {value}", { run, value: floor.toFixed(3) });
     return [
       curve(t("{run}: loss", { run }), 1, 2),
@@ -79,13 +79,7 @@ export function drawCurves(box, runs, selected) {
     yaxis2: { ...axis, domain: [0, 0.26], title: { text: t("gradient") } },
     shapes: selected === null ? [] : [{ ...cursor, x0: selected, x1: selected }],
   };
-  const config = {
-    displaylogo: false,
-    showSendToCloud: false,
-    displayModeBar: false,
-    responsive: true,
-  };
-  return Plotly.react(box, traces, layout, config);
+  return Plotly.react(box, traces, layout, { displayModeBar: false, responsive: true });
 }
 
 /**
@@ -93,13 +87,12 @@ export function drawCurves(box, runs, selected) {
  * exist.
  * @param {any} box
  * @param {{
- *   frame: any, index: number, pair: any, kind: string, decoded: string,
+ *   frame: any, index: number, pair: any, kind: string,
  *   colour: (share: number) => number[], describe: (words: string) => void,
- * }} options frame: the update; index: that of the pair; decoded: the kind of the maps while decoding; describe is called with
- *   the number under the pointer
+ * }} options frame: the update; index: that of the pair; describe is called with the number under the pointer
  */
 export function drawMaps(box, options) {
-  const { frame, index, decoded, kind } = options,
+  const { frame, index, kind } = options,
     maps = frame?.maps[index] ?? {};
   // A Transformer's cross-attention corresponds to the alignment of a recurrent network.
   const counterpart = { cross: "alignment", alignment: "cross" }[kind],
@@ -107,22 +100,12 @@ export function drawMaps(box, options) {
   const heading = (words) => el("h3", {}, words);
   box.replaceChildren(createMaps({ ...options, kind: isReplaced ? counterpart : kind }));
   if (isReplaced) box.prepend(heading(KIND_TITLES[counterpart]));
-  if (kind !== "decoder_self" || !maps[decoded]) return;
+  if (kind !== "decoder_self" || !maps[DECODED]) return;
   box.prepend(heading(t("teacher-forced, with the whole target given")));
   box.append(
     heading(t("while decoding, its own words so far")),
-    createMaps({ ...options, kind: decoded }),
+    createMaps({ ...options, kind: DECODED }),
   );
-}
-
-// The tokens of a map's rows and columns.
-function tokensOf(kind, pair, output) {
-  const { read, written } = kind === "decoder_self_decoded" ? output : pair;
-  return {
-    rows:
-      kind === "encoder_self" ? pair.source : read.map((token, i) => `${token} → ${written[i]}`),
-    columns: kind.startsWith("decoder_self") ? read : pair.source,
-  };
 }
 
 // The maps of a kind: a canvas for each head, a row for each layer.
@@ -130,8 +113,11 @@ function createMaps({ frame, index, kind, pair, colour, describe }) {
   const maps = frame?.maps[index]?.[kind];
   if (!maps) return el("p", { class: "note" }, t("This network has no maps of this kind."));
   const [layers, heads, queries, keys] = maps.shape,
-    values = base64ToBytes(maps.data),
-    { rows, columns } = tokensOf(kind, pair, frame.outputs[index]);
+    values = base64ToBytes(maps.data);
+  const { read, written } = kind === DECODED ? frame.outputs[index] : pair,
+    steps = read.map((token, i) => `${token} → ${written[i]}`),
+    rows = kind === "encoder_self" ? pair.source : steps,
+    columns = kind.startsWith("decoder_self") ? read : pair.source;
   const hasHeadings = layers * heads > 1,
     headings = (count, name) =>
       hasHeadings ? Array.from({ length: count }, (_, i) => `${name}${i + 1}`) : null;

@@ -8,7 +8,7 @@ import { toText, t } from "../core/language.js";
 import { loadPlotly } from "../core/plotly.js";
 import { openAddress } from "../store/translation.js";
 import { createPicture } from "../picture/copy.js";
-import { KIND_TITLES, drawCurves, drawMaps } from "./pictures.js";
+import { DECODED, KIND_TITLES, drawCurves, drawMaps } from "./pictures.js";
 import { createSettings } from "./settings.js";
 
 /**
@@ -326,7 +326,6 @@ export default function train(root, api) {
           index: Number(pairs.value),
           pair: run.pairs[pairs.value],
           kind: kinds.value,
-          decoded: options.decoded,
           colour,
           describe: (text) => reading.replaceChildren(text),
         });
@@ -338,7 +337,7 @@ export default function train(root, api) {
   function drawKinds() {
     const maps = runs().map((run) => frameOf(run, selected).maps[0] ?? {}),
       names = new Set(maps.flatMap(Object.keys));
-    names.delete(options.decoded); // drawn below decoder self-attention
+    names.delete(DECODED);
     const kind = [kinds.value, "cross", "alignment", ...names].find((name) => names.has(name));
     if ([...kinds.options].map((option) => option.value).join() !== [...names].join())
       kinds.replaceChildren(
