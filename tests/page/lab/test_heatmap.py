@@ -15,6 +15,8 @@ pytestmark = pytest.mark.browser
 
 VALUES = np.array([[0.5, -1.25, np.nan], [3e-7, 0.0, 2.0]])
 
+PANEL = "{ describePicture: (title) => ({ title: () => title, caption: () => '' }) }"
+
 
 @pytest.fixture()
 def page(open_page):
@@ -50,7 +52,7 @@ def test_row_names_of_a_grid_are_whole_and_its_columns_aligned(page) -> None:
 
 def test_arrow_keys_and_the_pointer_read_every_number(page) -> None:
     heatmap = blocks.heatmap(VALUES, "title", rows=("<b>", "b"), columns=("x", "y", "z"), note="a note")
-    page.evaluate("(block) => document.body.append(atlas.maps(block))", for_page(blocks.maps(heatmap)))
+    page.evaluate(f"(block) => document.body.append(atlas.maps(block, [], {PANEL}))", for_page(blocks.maps(heatmap)))
     canvas, reading = page.locator("canvas"), page.locator("output")
     expect(reading).to_have_text("a note")
     canvas.focus()

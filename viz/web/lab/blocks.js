@@ -9,8 +9,8 @@ import { createFigure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
 import { bars, maps, drawNumbers } from "./maps.js";
 import { createScrollBox } from "./scroll.js";
-import { createPicture, svgToPng } from "../picture/copy.js";
-import * as picture from "../picture/drawing.js";
+import { svgToPng } from "../picture/copy.js";
+import { elementSvg } from "../picture/drawing.js";
 import { askQuestion } from "../why/question.js";
 
 /**
@@ -108,19 +108,15 @@ function classOf(cell, next = null) {
 function table(block, afterInsert, api) {
   const rows = [...block.rows, ...(block.foot ? [block.foot] : [])],
     isNumberColumn = block.columns.map((_, i) => rows.some((cells) => isNumeric(cells[i])));
-  function createCell(value, i, values) {
+  function createCell(value, i, cells) {
+    const content = drawCell(value, api),
+      kind = classOf(value, cells[i + 1]);
+    if (!i) return el("th", { scope: "row", class: kind === "words" ? kind : null }, content);
     const isRight = isNumberColumn[i] && typeof value === "string" && NUMBER.test(value);
-    return el("td", { class: isRight ? "right" : classOf(value, values[i + 1]) }, [
-      drawCell(value, api),
-    ]);
+    return el("td", { class: isRight ? "right" : kind }, content);
   }
-  const createRow = ([name, ...values], isMarked) =>
-    el("tr", { class: isMarked ? "marked" : null }, [
-      el("th", { scope: "row", class: classOf(name) === "words" ? "words" : null }, [
-        drawCell(name, api),
-      ]),
-      values.map((value, i) => createCell(value, i + 1, [name, ...values])),
-    ]);
+  const createRow = (cells, isMarked) =>
+    el("tr", { class: isMarked ? "marked" : null }, cells.map(createCell));
   const element = tableOf(
     block.columns.map((name, i) =>
       name ? el("th", { scope: "col", class: isNumberColumn[i] ? "right" : null }, name) : el("td"),
@@ -147,10 +143,8 @@ function frames(block, afterInsert, api) {
   let timer = null;
   const slider = el("input", {
     type: "range",
-    min: "0",
-    max: String(last),
-    step: "1",
-    value: "0",
+    max: last,
+    value: 0,
     "aria-label": block.name,
     oninput: () => (pause(), show()),
   });
@@ -191,7 +185,7 @@ function exports(block, afterInsert, api) {
       .closest(".atlas-panel")
       .querySelector(".matrix .scroll > table, .heads .kinds, .heads .cells");
     try {
-      const svg = picture.elementSvg(drawn);
+      const svg = elementSvg(drawn);
       const blob =
         format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await svgToPng(svg);
       download(`why.${format}`, blob);
@@ -285,13 +279,7 @@ export const SIMPLE_BLOCKS = {
         ]),
       ),
     ]),
-  maps: (b, afterInsert, api) =>
-    maps(b, (map, title) =>
-      createPicture(map, {
-        ...api.describePicture(title),
-        svg: () => picture.elementSvg(map.querySelector(".framed")),
-      }),
-    ),
+  maps,
   bars,
   exports,
   table,

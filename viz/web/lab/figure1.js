@@ -10,9 +10,9 @@ const TIP = 5; // length of an arrow's tip
 
 /**
  * An arrow through points, with rounded corners: its line and its tip.
- * @param {any[]} points [x, y] each
+ * @param {any[]} points [x, y] each @param {string} [kind] class names
  */
-function drawArrow(points) {
+function drawArrow(points, kind = "") {
   const [last, before] = [points.at(-1), points.at(-2)];
   // The point at a distance from one point towards another, at most half-way.
   const towards = ([x0, y0], [x1, y1], distance) => {
@@ -28,8 +28,8 @@ function drawArrow(points) {
     [dx, dy] = [(last[1] - y) * 0.7, (last[0] - x) * 0.7];
   const tip = `M${last} L${x + dx},${y - dy} L${x - dx},${y + dy} Z`;
   return [
-    svg("path", { d: `M${points[0]} ${bends.join(" ")} L${last}`, class: "way" }),
-    svg("path", { d: tip, class: "tip" }),
+    svg("path", { d: `M${points[0]} ${bends.join(" ")} L${last}`, class: `way ${kind}` }),
+    svg("path", { d: tip, class: `tip ${kind}` }),
   ];
 }
 
@@ -147,14 +147,13 @@ export function flow(block, afterInsert, api) {
         end = placeOf(reader),
         columns = [memory, reader].map((node) => placeOf(node.closest(".column"))),
         between = (columns[0].right + columns[1].left) / 2;
-      const arrow = drawArrow([
+      const points = [
         [start.right, start.y],
         [between, start.y],
         [between, end.y],
         [end.left, end.y],
-      ]);
-      for (const part of arrow) part.classList.add("memory");
-      arrows.push(...arrow);
+      ];
+      arrows.push(...drawArrow(points, "memory"));
     }
     lines.replaceChildren(...arrows);
     lines.setAttribute("viewBox", `0 0 ${root.offsetWidth} ${root.offsetHeight}`);

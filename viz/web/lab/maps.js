@@ -6,6 +6,7 @@ import { arrowStep, clamp, cellAt } from "../core/keys.js";
 import { toText, t } from "../core/language.js";
 import { base64ToBytes } from "../explorer/trace.js";
 import { createPicture } from "../picture/copy.js";
+import { elementSvg } from "../picture/drawing.js";
 
 const MISSING = [128, 128, 128, 89]; // red, green, blue, opacity
 const isMissing = (value) => value === null || Number.isNaN(value);
@@ -128,12 +129,19 @@ function createHeatmap(map) {
 /**
  * The block of several heatmaps.
  * @param {{maps: any[]}} block
- * @param {(figure: any, title?: any) => any} [wrap] returns the node that is put on the page for a heatmap
+ * @param {unknown} afterInsert
+ * @param {import("./blocks.js").Panel} api
  */
-export const maps = (block, wrap = (figure) => figure) =>
-  el("div", { class: "maps" }, [
-    block.maps.map((map) => wrap(createHeatmap(map), toText(map.title))),
-  ]);
+export function maps(block, afterInsert, api) {
+  const figures = block.maps.map((map) => {
+    const figure = createHeatmap(map);
+    return createPicture(figure, {
+      ...api.describePicture(toText(map.title)),
+      svg: () => elementSvg(figure.querySelector(".framed")),
+    });
+  });
+  return el("div", { class: "maps" }, figures);
+}
 
 /**
  * The block of bar charts. A row [label, shares, texts] has a bar for each of its shares.

@@ -37,10 +37,9 @@ export function createBeam(hooks) {
   const output = el("output", {}, "0.0");
   const penalty = el("input", {
     type: "range",
-    min: "0",
-    max: "2",
-    step: "0.1",
-    value: "0",
+    max: 2,
+    step: 0.1,
+    value: 0,
     "aria-label": t("Length penalty"),
     oninput: () => (output.textContent = Number(penalty.value).toFixed(1)),
   });

@@ -52,10 +52,8 @@ export function createTransport({ go, move, isAtEnd, force }, extras) {
   });
   const slider = el("input", {
     type: "range",
-    min: "0",
-    max: "1",
-    step: "1",
-    value: "0",
+    max: 1,
+    value: 0,
     "aria-label": t("Decoding step"),
     oninput: () => move(() => Number(slider.value)),
   });

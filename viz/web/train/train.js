@@ -116,10 +116,8 @@ export default function train(root, api) {
   const slider = el("input", {
     type: "range",
     id: "train-update",
-    min: 0,
     max: 0,
     value: 0,
-    step: 1,
     oninput: scrub,
   });
   const counter = el("output", { for: "train-update" });
