@@ -7,7 +7,6 @@ medians on one pair of 16 + 16 tokens, next to the seconds that the page promise
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -29,7 +28,8 @@ from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.translator import Translator
 from bench.common import Row, compare_with_bar, median_seconds, print_rows, write_json
-from bench.why import LENGTH, SIZES, inputs
+from bench.made.shapes import SHAPES
+from bench.why import LENGTH, inputs
 
 BARS = {"AttnLRP": 0.1, "EAP": 1.0, "EAP-IG": 3.0, "one exact edge": 0.1, "lens": 0.3, "ten sizes, 32 pairs": 30.0}
 LARGER = 8  # factor of the bars at OPUS-MT's size
@@ -85,7 +85,12 @@ TASKS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse(argv)
+    parser = command_line("python -m bench.circuits", __doc__)
+    parser.add_argument("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
+    parser.add_argument("--times", action="store_true", help="only how long it takes")
+    parser.add_argument("--runs", type=integer(), default=5, help="of which the median is taken, default 5")
+    add_json(parser, "also write the lines as one list")
+    args = parse_args(parser, argv)
     translator = Translator.load(args.checkpoint, "cpu")
     rows = chain(() if args.times else decisions(translator), times(translator, args.runs))
     write_json(args.json, print_rows(rows))
@@ -119,7 +124,7 @@ def decisions(translator: Translator) -> Iterator[Row]:
 def times(translator: Translator, runs: int) -> Iterator[Row]:
     """Yield rows for the checkpoint, and for random weights of its shape with OPUS-MT's widths."""
     yield from times_of_model(translator, str(translator.name), 1, runs)
-    config = replace(SIZES["opus-mt"], norm_first=True)
+    config = replace(SHAPES["opus-mt"], norm_first=True)
     larger = SimpleNamespace(  # what circuits need of a Translator
         config=config, model=Transformer(config).eval(), device=torch.device("cpu"), changes=NO_INTERVENTIONS
     )
@@ -154,15 +159,6 @@ def times_of_model(translator, name: str, factor: int, runs: int) -> Iterator[Ro
         seconds = median_seconds(run, 1 if work.startswith("ten") else runs)
         setting = {"tokens": [LENGTH, LENGTH], "threads": torch.get_num_threads()}
         yield {"model": name, **setting, **compare_with_bar(work, seconds, BARS[work] * factor)}
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m bench.circuits", __doc__)
-    parser.add_argument("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
-    parser.add_argument("--times", action="store_true", help="only how long it takes")
-    parser.add_argument("--runs", type=integer(), default=5, help="of which the median is taken, default 5")
-    add_json(parser, "also write the lines as one list")
-    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

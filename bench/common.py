@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import torch
 
 from attention_atlas.model.serve.device import finish
@@ -91,6 +94,20 @@ def take_turns(
             if warm or repeat:
                 seconds[name].append(spent)
     return {name: median(values) for name, values in seconds.items()}
+
+
+def run_stages(stages: Iterable[str], readings: str, runs: int) -> np.ndarray:
+    """Return the readings after each stage of new Python processes [runs, stages, readings].
+
+    stages: lines of Python; readings: expressions, which may use the names of the stages and `started`, the time of
+    time.monotonic() when the process was started.
+    """
+    lines = "\n".join(f"{stage}\nprint({readings})" for stage in stages)
+    outputs = [
+        subprocess.check_output([sys.executable, "-c", f"started = {time.monotonic()}\n{lines}"], cwd=ROOT, text=True)
+        for _ in range(runs)
+    ]
+    return np.array([[line.split() for line in output.splitlines()] for output in outputs], float)
 
 
 def compare_with_bar(name: str, seconds: float, bar: float) -> Row:

@@ -28,22 +28,38 @@ from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.device import keep_freed_memory
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.train import Trainer
-from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
+from attention_atlas.model.training.batches import Batch, make_batch, plan_batches
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.translator import Translator
 from bench import speed
-from bench.common import Measurement, table, take_turns, timed, torch_threads, write_json
+from bench.common import Measurement, table, take_turns, torch_threads, write_json
 from bench.made import growth
-from bench.made.captions import LANGUAGES, captions, texts
+from bench.made.captions import encode_examples, source_texts
 from bench.made.peers import CTranslate2, Marian, Tutorial
 from bench.speed import LENGTHS
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse(argv)
+    parser = command_line("python -m bench.compare", __doc__)
+    add = parser.add_argument
+    add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
+    add("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
+    add("--device", choices=("cpu", "cuda"), help="default: the CPU, then CUDA where there is one")
+    add("--threads", type=integer(), default=2, help="of torch and CTranslate2 on the CPU, default 2")
+    add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens with maps, default 8 16 32 64")
+    add("--repeats", type=integer(), default=9, help="of each translation with maps, default 9")
+    add("--rounds", type=integer(), default=3, help="of the batch, and of each size of the growth, default 3")
+    add("--sentences", type=integer(), default=1000, help="captions in the batch, default 1000")
+    add("--batch-size", type=integer(), default=64, help="captions translated together, default 64")
+    add("--updates", type=integer(), default=9, help="of training, default 9")
+    add("--starts", type=integer(), default=5, help="new processes, default 5")
+    add("--growth-lengths", type=int, nargs="+", default=list(growth.LENGTHS), help="default 8 16 .. 512")
+    add("--growth-batches", type=int, nargs="+", default=list(growth.BATCHES), help="default 1 2 .. 64")
+    add("--png", type=Path, metavar="FILE", help="draw the growth")
+    add_json(parser)
+    args = parse_args(parser, argv, "png")
     measurements = []
     with torch_threads(args.threads):
         for device in [args.device] if args.device else ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]:
@@ -62,9 +78,8 @@ def maps(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     step.
     """
     config, tokenizer = translator.config, translator.tokenizer
-    direction = translator.directions[0]
-    text = texts(1, parse_direction(direction)[0])[0]
-    request = Request(text, tuple(translator.encode(text, direction)), direction, NO_INTERVENTIONS)
+    (text,) = source_texts(translator, 1)
+    request = Request(text, tuple(translator.encode(text)), translator.directions[0], NO_INTERVENTIONS)
     marian = Marian(config, tokenizer, translator.device, maps=True)
     tutorial = Tutorial(config).to(translator.device).eval()
     source, measurements = torch.tensor([request.source_ids]), []
@@ -89,11 +104,10 @@ def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]
     Marian decodes each batch for as many steps as ours needs.
     """
     keep_freed_memory()  # as attention-atlas translate does
-    direction, tokenizer = translator.directions[0], translator.tokenizer
-    many = texts(args.sentences, parse_direction(direction)[0])
+    tokenizer, many = translator.tokenizer, source_texts(translator, args.sentences)
 
     def encoded() -> list[list[int]]:
-        return [translator.encode(text, direction) for text in many]
+        return [translator.encode(text) for text in many]
 
     sources = encoded()
     targets = translator.generate(sources, batch_size=args.batch_size)
@@ -125,7 +139,7 @@ def batch(translator: Translator, args: argparse.Namespace) -> list[Measurement]
     same = sum(ours == theirs[: len(ours)] for ours, theirs in zip(targets, with_ctranslate2()))
     seconds = take_turns(
         {
-            "ours_batch": lambda: translator.translate_batch(many, direction, batch_size=args.batch_size),
+            "ours_batch": lambda: translator.translate_batch(many, batch_size=args.batch_size),
             "marian_batch": with_marian,
             "ctranslate2_batch": with_ctranslate2,
         },
@@ -147,32 +161,28 @@ def train(translator: Translator, args: argparse.Namespace) -> list[Measurement]
     Sizes, batches, loss and optimiser are the same for both.
     """
     device, tokenizer, config = translator.device, translator.tokenizer, TrainConfig()
-    pairs = captions(args.sentences)
-    language = parse_direction(translator.directions[0])[1]
-    if language == LANGUAGES[0]:
-        pairs = [(english, german) for german, english in pairs]
-    examples = Examples.encode(pairs, tokenizer, language, max_length=translator.config.max_length)
+    examples = encode_examples(translator, args.sentences)
     plan = plan_batches(examples, config.tokens_per_batch, seed=config.seed, epoch=0)
     batches = [make_batch(examples, rows, tokenizer).to(device) for rows in islice(cycle(plan), args.updates + 1)]
-    steps: dict[str, Callable[[Batch], None]] = {}
+    works: dict[str, Callable[[], None]] = {}
+
+    def add(name: str, step: Callable[[Batch], None]) -> None:
+        remaining = iter(batches)
+        works[name] = lambda: step(next(remaining))
+
     for precision in ("float32", "bfloat16"):
         half = precision == "bfloat16"
         trainer = Trainer(replace(config, bf16=half), Transformer(translator.config), tokenizer, examples, device)
         trainer.model.train()
-        steps[f"ours_train_{precision}"] = trainer.step_on
-        steps[f"torch_nn_train_{precision}"] = tutorial_step(Tutorial(translator.config).to(device), config, half=half)
-    rates: dict[str, list[float]] = {name: [] for name in steps}
-    for number, batch in enumerate(batches):
-        for name, step in steps.items():
-            seconds = timed(partial(step, batch), device)
-            if number:  # the first warms up
-                rates[name].append(batch.tokens / seconds)
-    medians = {name: median(values) for name, values in rates.items()}
+        add(f"ours_train_{precision}", trainer.step_on)
+        add(f"torch_nn_train_{precision}", tutorial_step(Tutorial(translator.config).to(device), config, half=half))
+    tokens = median(batch.tokens for batch in batches[1:])
+    rates = {name: tokens / seconds for name, seconds in take_turns(works, args.updates, device).items()}
     best = {
-        who: max(value for name, value in medians.items() if name.startswith(who))
+        who: max(value for name, value in rates.items() if name.startswith(who))
         for who in ("ours_train", "torch_nn_train")
     }
-    return [Measurement(name, value, "tokens/s") for name, value in (medians | best).items()] + [
+    return [Measurement(name, value, "tokens/s") for name, value in (rates | best).items()] + [
         Measurement("ours_train_ratio", best["ours_train"] / best["torch_nn_train"], "x")
     ]
 
@@ -197,9 +207,7 @@ def tutorial_step(model: Tutorial, config: TrainConfig, *, half: bool) -> Callab
 
 def startup(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     """Measure the seconds from the start of a process to its first translation, and those of each stage."""
-    return speed.startup(
-        argparse.Namespace(checkpoint=args.checkpoint, device=translator.device.type, starts=args.starts)
-    )
+    return speed.startup(args.checkpoint, translator.device.type, args.starts)
 
 
 def grow(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
@@ -211,27 +219,6 @@ def grow(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
 
 
 SECTIONS = {"maps": maps, "batch": batch, "train": train, "startup": startup, "growth": grow}
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m bench.compare", __doc__)
-    add = parser.add_argument
-    add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
-    add("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
-    add("--device", choices=("cpu", "cuda"), help="default: the CPU, then CUDA where there is one")
-    add("--threads", type=integer(), default=2, help="of torch and CTranslate2 on the CPU, default 2")
-    add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens with maps, default 8 16 32 64")
-    add("--repeats", type=integer(), default=9, help="of each translation with maps, default 9")
-    add("--rounds", type=integer(), default=3, help="of the batch, and of each size of the growth, default 3")
-    add("--sentences", type=integer(), default=1000, help="captions in the batch, default 1000")
-    add("--batch-size", type=integer(), default=64, help="captions translated together, default 64")
-    add("--updates", type=integer(), default=9, help="of training, default 9")
-    add("--starts", type=integer(), default=5, help="new processes, default 5")
-    add("--growth-lengths", type=int, nargs="+", default=list(growth.LENGTHS), help="default 8 16 .. 512")
-    add("--growth-batches", type=int, nargs="+", default=list(growth.BATCHES), help="default 1 2 .. 64")
-    add("--png", type=Path, metavar="FILE", help="draw the growth")
-    add_json(parser)
-    return parse_args(parser, argv, "png")
 
 
 if __name__ == "__main__":

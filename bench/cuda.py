@@ -2,21 +2,20 @@
 
 The CPU's ids and maps on 200 sentences, half precision against float32, translation with every attention map compared
 with the CPU and MarianMTModel, training with its share of the device's peak, and memory. Needs only torch and
-sentencepiece; without transformers there is no MarianMTModel. If a part fails, the report says so and goes on.
+sentencepiece, training tqdm, and MarianMTModel transformers. If a part fails, the report says so and goes on.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from itertools import product
 
 import numpy as np
 import torch
@@ -24,17 +23,15 @@ import torch
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.decode.recorded import greedy_with_records
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, parse_args, run_program
+from attention_atlas.model.program import add_checkpoint, add_json, command_line, parse_args, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
-from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
+from attention_atlas.model.training.batches import Batch, make_batch, plan_batches
 from attention_atlas.model.training.config import TrainConfig
-from attention_atlas.model.training.loss import SummedLoss
 from attention_atlas.model.translator import Translator
 from bench.common import NO_END, median_seconds, write_json
-from bench.made.captions import LARGEST, captions, texts
+from bench.made.captions import LARGEST, encode_examples, source_texts
 
-MINUTES = 9.0
 SENTENCES = 200
 TOLERANCE = 1e-3  # of maps, between devices
 LENGTHS, BATCHES = (8, 32, 128, 256), (1, 8, 64, 512)
@@ -65,7 +62,12 @@ class Bench:
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse(argv)
+    parser = command_line("python -m bench.cuda", __doc__)
+    add_checkpoint(parser)
+    parser.set_defaults(device="cuda")
+    parser.add_argument("--minutes", type=float, default=9.0, help="no part begins later, default 9")
+    add_json(parser, "write the results here after every part")
+    args = parse_args(parser, argv)
     cpu, gpu = (Translator.load(args.checkpoint, device) for device in ("cpu", args.device))
     bench = Bench(cpu, gpu, time.monotonic() + 60 * args.minutes)
     results: dict[str, object] = {"device": device_facts(gpu.device), "checkpoint": gpu.name, "digest": gpu.digest}
@@ -103,8 +105,7 @@ def device_facts(device: torch.device) -> dict:
 
 def same_as_cpu(bench: Bench) -> dict:
     """Compare greedy and beam ids of both devices, and return the largest difference of an attention weight."""
-    language = parse_direction(bench.cpu.directions[0])[0]
-    sentences = texts(SENTENCES, language)
+    sentences = source_texts(bench.cpu, SENTENCES)
     sources = [bench.cpu.encode(sentence) for sentence in sentences]
     beam = {"beam": 5, "length_penalty": 1.0}
     greedy_differences, beam_differences = (
@@ -131,8 +132,7 @@ def same_as_cpu(bench: Bench) -> dict:
 
 def half_precision(bench: Bench) -> dict:
     """Count the translations that change when the device computes in half precision."""
-    language = parse_direction(bench.cpu.directions[0])[0]
-    sources = [bench.gpu.encode(sentence) for sentence in texts(SENTENCES, language)]
+    sources = [bench.gpu.encode(sentence) for sentence in source_texts(bench.gpu, SENTENCES)]
     exact = bench.gpu.generate(sources)
     changed = {}
     for dtype in (torch.float16, torch.bfloat16):
@@ -142,19 +142,22 @@ def half_precision(bench: Bench) -> dict:
     return {"sentences": SENTENCES, "changed": changed}
 
 
+def sizes(bench: Bench, lengths: Sequence[int], least: float) -> Iterator[tuple[int, int]]:
+    """Yield lengths with batch sizes whose maps are not too large, while at least so many seconds are left."""
+    for length, batch in product(lengths, BATCHES):
+        if batch * length * length <= MAX_CELLS and bench.left >= least:
+            yield length, batch
+
+
 def translation(bench: Bench) -> dict:
     """Measure the milliseconds to decode and to copy every attention map to the CPU, by length and batch size."""
     rows = []
-    for length in LENGTHS:
-        for batch in BATCHES:
-            limit = min(length, bench.gpu.config.max_length - 1)
-            if batch * limit * limit > MAX_CELLS or bench.left < 90:
-                continue
-            repeats = 5 if batch * limit <= 4096 else 2
-            row = {"tokens": limit, "batch": batch, "gpu_ms": _milliseconds(bench, bench.gpu, limit, batch, repeats)}
-            if batch * limit * limit <= CPU_CELLS:
-                row["cpu_ms"] = _milliseconds(bench, bench.cpu, limit, batch, 2)
-            rows.append(row)
+    for length, batch in sizes(bench, [min(length, bench.gpu.config.max_length - 1) for length in LENGTHS], 90):
+        repeats = 5 if batch * length <= 4096 else 2
+        row = {"tokens": length, "batch": batch, "gpu_ms": _milliseconds(bench, bench.gpu, length, batch, repeats)}
+        if batch * length * length <= CPU_CELLS:
+            row["cpu_ms"] = _milliseconds(bench, bench.cpu, length, batch, 2)
+        rows.append(row)
     return {"with_all_maps": rows}
 
 
@@ -167,22 +170,18 @@ def _milliseconds(bench: Bench, translator: Translator, length: int, batch: int,
         _, recorded = greedy_with_records(
             translator.model, memory, [length] * batch, begin_id=translator.tokenizer.begin_id, end_id=NO_END
         )
-        for kind in recorded.output.kinds:
-            for row in range(batch):
-                recorded.output.maps(kind, row).cpu()
+        for kind, row in product(recorded.output.kinds, range(batch)):
+            recorded.output.maps(kind, row).cpu()
 
     return round(1000 * bench.seconds(run, repeats=repeats), 2)
 
 
 def _source(translator: Translator, length: int, batch: int) -> torch.Tensor:
-    ids = translator.tokenizer.encode_source("", parse_direction(translator.directions[0])[1])  # symbol and </s>
-    row = [ids[0], *[ordinary_id(translator)] * max(1, length - 2), ids[-1]]
-    return torch.tensor([row] * batch, device=translator.device)
-
-
-def ordinary_id(translator: Translator) -> int:
-    """Return the id of a piece that is not a special symbol."""
-    return next(i for i in range(len(translator.tokenizer)) if i not in translator.tokenizer.special_ids)
+    """Return sources of an ordinary piece, between the symbols of a sentence."""
+    tokenizer = translator.tokenizer
+    ids = tokenizer.encode_source("", parse_direction(translator.directions[0])[1])  # symbol and </s>
+    ordinary = next(i for i in range(len(tokenizer)) if i not in tokenizer.special_ids)
+    return torch.tensor([[ids[0], *[ordinary] * max(1, length - 2), ids[-1]]] * batch, device=translator.device)
 
 
 def marian(bench: Bench) -> dict:
@@ -191,37 +190,31 @@ def marian(bench: Bench) -> dict:
 
     peer = Marian(bench.gpu.config, bench.gpu.tokenizer, bench.gpu.device, maps=True)
     rows = []
-    for length in LENGTHS[:3]:
-        for batch in BATCHES:
-            if batch * length * length > MAX_CELLS or bench.left < 60:
-                continue
-            source = _source(bench.gpu, length, batch).cpu()
-            seconds = bench.seconds(partial(peer, source, length), repeats=2)
-            rows.append({"tokens": length, "batch": batch, "marian_ms": round(1000 * seconds, 2)})
+    for length, batch in sizes(bench, LENGTHS[:3], 60):
+        seconds = bench.seconds(partial(peer, _source(bench.gpu, length, batch), length), repeats=2)
+        rows.append({"tokens": length, "batch": batch, "marian_ms": round(1000 * seconds, 2)})
     return {"with_all_maps": rows}
 
 
 def training(bench: Bench) -> dict:
     """Measure target tokens per second in bfloat16 autocast by the size of an update, and the share of the peak."""
+    from attention_atlas.model.train import Trainer  # which needs tqdm
+
     tokenizer, device = bench.gpu.tokenizer, bench.gpu.device
-    language = parse_direction(bench.gpu.directions[0])[1]
-    pairs = captions(LARGEST) if language == "en" else [(b, a) for a, b in captions(LARGEST)]
-    examples = Examples.encode(pairs * REPEATED, tokenizer, language, max_length=128)
+    examples = encode_examples(bench.gpu, LARGEST, repeats=REPEATED, max_length=128)
+    peak = next((value for name, value in PEAKS.items() if name in device_facts(device)["name"]), None)
     rows = []
     for tokens in UPDATES:
-        model = Transformer(bench.gpu.config).to(device).train()
+        model = Transformer(bench.gpu.config).train()
+        trainer = Trainer(TrainConfig(bf16=True), model, tokenizer, examples, device)
         plan = plan_batches(examples, tokens, seed=1, epoch=0)
-        batches = [make_batch(examples, rows_, tokenizer).to(device) for rows_ in plan[:6]]
-        step = training_step(model)
-        seconds = [bench.seconds(partial(step, batch), repeats=3) for batch in batches[1:]]
-        real = sum(batch.tokens for batch in batches[1:])
-        rate = real / sum(seconds)
-        operations = sum(update_operations(model, batch) for batch in batches[1:]) / sum(seconds)
-        peak = next((value for name, value in PEAKS.items() if name in device_facts(device)["name"]), None)
+        batches = [make_batch(examples, indices, tokenizer).to(device) for indices in plan[1:6]]
+        seconds = sum(bench.seconds(partial(trainer.step_on, batch), repeats=3) for batch in batches)
+        operations = sum(update_operations(model, batch) for batch in batches) / seconds
         rows.append(
             {
                 "tokens_an_update": tokens,
-                "tokens_a_second": round(rate),
+                "tokens_a_second": round(sum(batch.tokens for batch in batches) / seconds),
                 "operations_a_second": operations,
                 "mfu": round(operations / peak, 4) if peak else None,
             }
@@ -229,23 +222,6 @@ def training(bench: Bench) -> dict:
         if bench.left < 30:
             break
     return {"bfloat16": rows}
-
-
-def training_step(model: Transformer) -> Callable[[Batch], None]:
-    """Return a training update as model.train does it, in bfloat16 autocast."""
-    config = TrainConfig()
-    summed_loss = SummedLoss(model, config.label_smoothing)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-
-    def step(batch: Batch) -> None:
-        with torch.autocast(batch.source.device.type, torch.bfloat16):
-            loss = summed_loss(batch.source, batch.inputs, batch.outputs)
-        (loss / batch.tokens).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-
-    return step
 
 
 def update_operations(model: Transformer, batch: Batch) -> float:
@@ -285,16 +261,6 @@ PARTS: dict[str, Callable[[Bench], dict]] = {
     "translation": translation,
     "marian": marian,
 }
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m bench.cuda", __doc__)
-    add = parser.add_argument
-    add("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
-    add("--device", default="cuda", help="cuda; cpu tries the program out")
-    add("--minutes", type=float, default=MINUTES, help="no part begins later")
-    add_json(parser, "write the results here after every part")
-    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from playwright.sync_api import CDPSession, Page, sync_playwright
 from attention_atlas.model.program import command_line, run_program
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
+from bench.common import ROOT
 from bench.page.stage import launch_chromium
 from bench.ports import free_port
 
-ROOT = Path(__file__).resolve().parents[1]
 TEXT = "Der Zug nach Hamburg hat heute zwanzig Minuten Verspätung."
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
 

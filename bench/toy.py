@@ -22,7 +22,7 @@ from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.training.toy.settings import ToySettings
 from attention_atlas.model.training.toy.toys import Toys
 from attention_atlas.model.translator import Translator
-from bench.common import Measurement, median_seconds, write_json
+from bench.common import Measurement, median_seconds, table, write_json
 
 TEXT = corpora.CORPORA[corpora.DEFAULT].text
 PAIRS = corpora.read(TEXT)
@@ -83,18 +83,10 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(1)
     rounds = [(train_alone(args.updates), *train_with_frames(args.updates)) for _ in range(args.rounds)]
     plain, whole, first = (statistics.median(column) for column in zip(*rounds))
-    print(
-        f"{args.updates} updates: bare {plain:.2f} s, watched {whole:.2f} s, {whole / plain:.2f} times as long; "
-        f"first frame after {1e3 * first:.0f} ms"
-    )
     translator = Translator.load(args.checkpoint, device="cpu")
     example = next(iter(translator.examples.get(translator.directions[0], ())), None)
     text = example.text if example else "Das ist gut."
     alone, busy = (translate_during_training(translator, text, visitors) for visitors in (0, 3))
-    print(
-        f"a translation: {1e3 * alone:.0f} ms alone, {1e3 * busy:.0f} ms while three train, "
-        f"{busy / alone:.2f} times as long"
-    )
     measurements = [
         Measurement(f"updates_bare_{args.updates}", plain, "s"),
         Measurement(f"updates_watched_{args.updates}", whole, "s"),
@@ -102,6 +94,7 @@ def main(argv: list[str] | None = None) -> None:
         Measurement("translation_alone", alone, "s"),
         Measurement("translation_while_three_train", busy, "s"),
     ]
+    print(table(measurements))
     write_json(args.json, measurements)
 
 

@@ -6,8 +6,6 @@ under a translation, the panel Trust, thirty passes with dropout, and two models
 
 from __future__ import annotations
 
-import argparse
-
 from attention_atlas.model.analysis.model_comparison import compare_models
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
 from attention_atlas.model.serve.device import share_cores
@@ -22,7 +20,11 @@ BARS = {"line": 0.03, "panel": 0.3, "dropout": 1.5, "two models": 0.4}  # second
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse(argv)
+    parser = command_line("python -m bench.trust", __doc__)
+    add_checkpoint(parser)
+    parser.add_argument("--runs", type=integer(), default=9, help="default 9")
+    add_json(parser, "also write the report there")
+    args = parse_args(parser, argv)
     share_cores(options.parse([]).concurrency)  # as the app does
     translator = Translator.load(args.checkpoint, args.device)
     trace = translator.translate(TEXT[translator.directions[0][:2]])
@@ -35,14 +37,6 @@ def main(argv: list[str] | None = None) -> None:
     rows: list[Row] = [{"model": translator.name, "tokens": [len(trace.source_ids), len(trace.target_ids)]}]
     rows += [compare_with_bar(name, median_seconds(work, args.runs), BARS[name]) for name, work in works.items()]
     write_json(args.json, print_rows(rows))
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m bench.trust", __doc__)
-    add_checkpoint(parser)
-    parser.add_argument("--runs", type=integer(), default=9, help="default 9")
-    add_json(parser, "also write the report there")
-    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

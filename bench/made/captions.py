@@ -10,6 +10,10 @@ import random
 from math import prod
 from pathlib import Path
 
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training.batches import Examples
+from attention_atlas.model.translator import Translator
+
 LANGUAGES = ("de", "en")
 
 
@@ -44,3 +48,18 @@ def texts(count: int, language: str) -> list[str]:
     """Return one side of the pairs; English for a language that the grammar lacks."""
     side = LANGUAGES.index(language) if language in LANGUAGES else 1
     return [pair[side] for pair in captions(count)]
+
+
+def source_texts(translator: Translator, count: int) -> list[str]:
+    """Return captions in the source language of a translator's first direction."""
+    return texts(count, parse_direction(translator.directions[0])[0])
+
+
+def encode_examples(translator: Translator, count: int, *, repeats: int = 1, max_length: int | None = None) -> Examples:
+    """Return captions and their translations to train on, in a translator's first direction.
+
+    max_length: of a side in tokens; None: the model's
+    """
+    source, target = parse_direction(translator.directions[0])
+    pairs = [*zip(texts(count, source), texts(count, target))] * repeats
+    return Examples.encode(pairs, translator.tokenizer, target, max_length=max_length or translator.config.max_length)

@@ -95,19 +95,25 @@ class Marian:
             decoder_start_token_id=tokenizer.begin_id,
         ).to(device)
 
-    @torch.inference_mode()
     def __call__(self, source: Tensor, length: int) -> object:
         """Decode `length` greedy tokens for each source of [batch, source], which is padded on the right."""
-        return self.model.generate(
-            source.to(self.device),
-            attention_mask=(source != self.pad_id).long().to(self.device),
-            num_beams=1,
-            do_sample=False,
-            min_new_tokens=length,
-            max_new_tokens=length,
-            return_dict_in_generate=True,
-            output_attentions=self.maps,
-        )
+        source = source.to(self.device)
+        return generate(self.model, source, (source != self.pad_id).long(), length, maps=self.maps)
+
+
+@torch.inference_mode()
+def generate(model, source: Tensor, mask: Tensor, length: int, *, maps: bool) -> object:
+    """Decode `length` greedy tokens by a model of transformers for each source of [batch, source]."""
+    return model.generate(
+        source,
+        attention_mask=mask,
+        num_beams=1,
+        do_sample=False,
+        min_new_tokens=length,
+        max_new_tokens=length,
+        return_dict_in_generate=True,
+        output_attentions=maps,
+    )
 
 
 def random_marian(config: ModelConfig, *, maps: bool, **options):
@@ -142,7 +148,6 @@ class CTranslate2:
 
         write_ctranslate2(model, tokenizer, folder)
         self.pieces, self.ids = tokenizer.pieces, {piece: i for i, piece in enumerate(tokenizer.pieces)}
-        self.end_id = tokenizer.end_id
         before = torch.get_num_threads()
         self.translator = ctranslate2.Translator(
             str(folder),

@@ -13,54 +13,45 @@ import sentencepiece
 import torch
 
 from attention_atlas.model.config import ModelConfig
+from bench.made.captions import texts
 from bench.made.peers import random_marian
-from bench.speed import SENTENCES
 
-# vocabulary, d_model, layers a side, heads, d_feedforward, positions
 SHAPES = {
-    "opus-mt": (58_101, 512, 6, 8, 2048, 512),
-    "nllb-600m": (256_206, 1024, 12, 16, 4096, 1024),
-    "tiny": (301, 32, 2, 4, 64, 64),
-    "t5-base": (32_128, 768, 12, 12, 3072, 512),
-    "t5-tiny": (301, 32, 2, 4, 64, 64),
+    "opus-mt": ModelConfig(58_101, 512, 8, 6, 6, 2048, norm_first=False, max_length=512),
+    "nllb-600m": ModelConfig(256_206, 1024, 16, 12, 12, 4096, max_length=1024),
+    "tiny": ModelConfig(301, 32, 4, 2, 2, 64, max_length=64),
+    "t5-base": ModelConfig(32_128, 768, 12, 12, 12, 3072, max_length=512),
+    "t5-tiny": ModelConfig(301, 32, 4, 2, 2, 64, max_length=64),
 }
 SENTINELS = 100  # of T5, after the pieces
 
 
-def random_model(shape: str, *, maps: bool = True):
-    """Return transformers' MarianMTModel or T5ForConditionalGeneration of a shape. maps: with attention maps."""
-    vocabulary, d_model, layers, heads, d_feedforward, positions = SHAPES[shape]
+def random_model(shape: str):
+    """Return transformers' MarianMTModel or T5ForConditionalGeneration of a shape, which returns attention maps."""
+    config = SHAPES[shape]
     torch.manual_seed(0)
     if not shape.startswith("t5"):
-        config = ModelConfig(
-            vocabulary,
-            d_model=d_model,
-            num_heads=heads,
-            num_encoder_layers=layers,
-            num_decoder_layers=layers,
-            d_feedforward=d_feedforward,
-        )
         return random_marian(
             config,
-            maps=maps,
-            max_position_embeddings=positions,
+            maps=True,
+            max_position_embeddings=config.max_length,
             activation_function="swish",
-            pad_token_id=vocabulary - 1,
+            pad_token_id=config.vocabulary_size - 1,
             eos_token_id=0,
-            decoder_start_token_id=vocabulary - 1,
+            decoder_start_token_id=config.vocabulary_size - 1,
         )
     from transformers import T5Config, T5ForConditionalGeneration
 
     sizes = T5Config(
-        vocab_size=vocabulary,
-        d_model=d_model,
-        d_kv=d_model // heads,
-        d_ff=d_feedforward,
-        num_layers=layers,
-        num_heads=heads,
+        vocab_size=config.vocabulary_size,
+        d_model=config.d_model,
+        d_kv=config.d_model // config.num_heads,
+        d_ff=config.d_feedforward,
+        num_layers=config.num_encoder_layers,
+        num_heads=config.num_heads,
         decoder_start_token_id=0,
     )
-    sizes._attn_implementation = "eager" if maps else "sdpa"
+    sizes._attn_implementation = "eager"
     return T5ForConditionalGeneration(sizes).eval()
 
 
@@ -97,7 +88,7 @@ def _train_pieces(size: int, words: list[str], **ids: int) -> bytes:
     """Return a SentencePiece model of `size` pieces, which include `words`. ids: of its special symbols."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter([text for texts in SENTENCES.values() for text in texts] * 5),
+        sentence_iterator=iter(texts(200, "de")),
         model_writer=model,
         vocab_size=size,
         user_defined_symbols=words,

@@ -25,7 +25,7 @@ def small(monkeypatch):
         "REPEATED": 1,
     }.items():
         monkeypatch.setattr(cuda, name, value)
-    monkeypatch.setattr(cuda, "texts", lambda count, language: list(SENTENCES[:count]))  # the tiny model's limit is low
+    monkeypatch.setattr(cuda, "source_texts", lambda _, count: list(SENTENCES[:count]))  # the tiny model's limit is low
 
 
 def test_every_part_is_reported_even_where_one_fails(small, monkeypatch, tiny_checkpoint, tmp_path):

@@ -39,17 +39,19 @@ def test_the_report_is_complete_and_its_ratios_are_its_own(tmp_path):
 def test_the_weights_of_a_step_are_counted_one_by_one(tmp_path):
     pytest.importorskip("transformers")
     translator = Translator.load(shapes.write(shapes.random_model("tiny"), tmp_path / "opus-mt-de-en"), "cpu")
-    vocabulary, d, layers, _, wide, _ = shapes.SHAPES["tiny"]
+    config = shapes.SHAPES["tiny"]
+    d, layers, wide = config.d_model, config.num_decoder_layers, config.d_feedforward
     layer = (3 * d * d + 3 * d) + (d * d + d) + (d * d + d) + (d * d + d) + (2 * d * wide + wide + d) + 3 * 2 * d
-    assert own.weights_read(translator) == 4 * (layers * layer + vocabulary * d + vocabulary)
+    assert own.weights_read(translator) == 4 * (layers * layer + (d + 1) * config.vocabulary_size)
     assert translator.directions == ("de-en",) and translator.translate("Der kleine Hund.").target_ids
 
 
 def test_so_are_those_of_t5_which_has_no_biases(tmp_path):
     pytest.importorskip("transformers")
     translator = Translator.load(shapes.write(shapes.random_model("t5-tiny"), tmp_path / "t5"), "cpu")
-    vocabulary, d, layers, heads, wide, _ = shapes.SHAPES["t5-tiny"]
+    config = shapes.SHAPES["t5-tiny"]
+    d, layers, wide = config.d_model, config.num_decoder_layers, config.d_feedforward
     layer = 3 * d * d + d * d + d * d + d * d + 2 * d * wide + 3 * d
-    once = d + translator.config.position_buckets * heads  # the last norm, the table of positions
-    assert own.weights_read(translator) == 4 * (layers * layer + once + vocabulary * d)
+    once = d + translator.config.position_buckets * config.num_heads  # the last norm, the table of positions
+    assert own.weights_read(translator) == 4 * (layers * layer + once + config.vocabulary_size * d)
     assert not set(translator.encode("Hund")) & {2} and translator.translate("Der kleine Hund.").target_ids

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -15,9 +14,7 @@ def test_it_measures_runs_with_and_without_frames_and_translations_beside_them(c
     toy.main(
         ["--checkpoint", str(tiny_checkpoint), "--updates", "3", "--rounds", "1", "--json", str(tmp_path / "toy.json")]
     )
-    assert all(one["value"] > 0 for one in json.loads((tmp_path / "toy.json").read_text()))
-    first, second = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(
-        r"3 updates: bare [\d.]+ s, watched [\d.]+ s, [\d.]+ times as long; first frame after \d+ ms", first
-    )
-    assert re.fullmatch(r"a translation: \d+ ms alone, \d+ ms while three train, [\d.]+ times as long", second)
+    measurements = json.loads((tmp_path / "toy.json").read_text())
+    printed = capsys.readouterr().out
+    assert all(row["value"] > 0 and row["name"] in printed for row in measurements)
+    assert {"updates_bare_3", "updates_watched_3"} <= {row["name"] for row in measurements}
