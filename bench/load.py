@@ -8,7 +8,6 @@ is contacted.
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import os
 import statistics
@@ -17,8 +16,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from itertools import cycle, islice
 from pathlib import Path
 
 from attention_atlas.model.program import add_json, command_line, parse_args, run_program
@@ -38,24 +40,23 @@ SENTENCES = (
     "Wenn es morgen nicht regnet, fahren wir mit dem Rad zum See und schwimmen.",
     "Das weiß ich nicht.",
 )
+ERRORS = (OSError, HTTPException, ValueError)  # of a call
 START_LIMIT, CALL_LIMIT = 120, 120  # seconds
 SETTLE = 10  # seconds of warm-up before memory is compared
 
 
 @dataclass
 class Load:
-    """The calls of one load. seconds: of each answered call; busy: calls told to try again; errors: all others."""
+    """The calls of one load. seconds: of each answered call; problems: the other answers, each with its error."""
 
-    callers: int
-    duration: float = 0.0
     seconds: list[float] = field(default_factory=list)
-    busy: int = 0
-    errors: list[str] = field(default_factory=list)
+    problems: list[dict] = field(default_factory=list)
+    duration: float = 0.0
 
     @property
     def throughput(self) -> float:
         """Answers per second."""
-        return len(self.seconds) / self.duration if self.duration else 0.0
+        return len(self.seconds) / self.duration
 
     def quantile(self, share: float) -> float:
         """Return the seconds within which this share of the calls was answered."""
@@ -67,15 +68,16 @@ class Caller:
     """A visitor's connection to the app."""
 
     def __init__(self, port: int) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=CALL_LIMIT)
+        self.connection = HTTPConnection("127.0.0.1", port, timeout=CALL_LIMIT)
 
     def get(self, path: str) -> tuple[int, bytes]:
-        self.connection.request("GET", path)
-        response = self.connection.getresponse()
-        return response.status, response.read()
+        return self._request("GET", path)
 
     def post(self, path: str, body: dict) -> tuple[int, bytes]:
-        self.connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        return self._request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+
+    def _request(self, *request: object) -> tuple[int, bytes]:
+        self.connection.request(*request)
         response = self.connection.getresponse()
         return response.status, response.read()
 
@@ -156,42 +158,35 @@ def wait_until_served(port: int, process: subprocess.Popen) -> float:
 
 def load(port: int, callers: int, seconds: float) -> Load:
     """Call `translate` from `callers` threads without a pause for `seconds`; the last calls are waited for."""
-    result, lock = Load(callers), threading.Lock()
-    started = time.monotonic()
+    result, started = Load(), time.monotonic()
 
     def work(number: int) -> None:
-        caller, calls = Caller(port), 0
-        while time.monotonic() - started < seconds:
+        caller = Caller(port)
+        for text in islice(cycle(SENTENCES), number, None):
             before = time.monotonic()
+            if before - started >= seconds:
+                return
             try:
-                answer = caller.call("translate", [SENTENCES[(number + calls) % len(SENTENCES)], ""])
-                problem = None if answer["status"] == "ok" else answer
-            except (OSError, ValueError, http.client.HTTPException) as error:
-                problem, caller = {"error": "failed", "message": f"{type(error).__name__}: {error}"}, Caller(port)
-            calls += 1
-            with lock:
-                if problem is None:
-                    result.seconds.append(time.monotonic() - before)
-                elif problem["error"] == "busy":
-                    result.busy += 1
-                else:
-                    result.errors.append(problem["message"])
-            if problem is not None:
+                answer = caller.call("translate", [text, ""])
+            except ERRORS as error:
+                answer = {"status": "error", "error": "failed", "message": f"{type(error).__name__}: {error}"}
+                caller = Caller(port)
+            if answer["status"] == "ok":
+                result.seconds.append(time.monotonic() - before)
+            else:
+                result.problems.append(answer)
                 time.sleep(0.2)  # the answer says to try again
 
-    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(seconds + CALL_LIMIT)
+    with ThreadPoolExecutor(callers) as pool:
+        list(pool.map(work, range(callers)))
     result.duration = time.monotonic() - started
     return result
 
 
-def soak(port: int, pid: int, seconds: float) -> tuple[float, list[tuple[float, float]]]:
-    """Return the growth of the memory under ten callers, as a share, and the samples (seconds, MB).
+def soak(port: int, pid: int, seconds: float) -> tuple[float, float]:
+    """Return the growth of the memory under ten callers, as a share, and the memory at the end in MB.
 
-    The growth is from a fifth of `seconds` (minute 1 of 5) to the end; both are medians of the samples around them.
+    The growth is from a fifth of `seconds` (minute 1 of 5) to the end; both are medians of samples around them.
     """
     samples, started = [], time.monotonic()
     thread = threading.Thread(target=load, args=(port, 10, seconds), daemon=True)
@@ -201,13 +196,16 @@ def soak(port: int, pid: int, seconds: float) -> tuple[float, list[tuple[float, 
         thread.join(max(0.2, seconds / 100))
     early = statistics.median(mb for at, mb in samples if 0.15 * seconds <= at <= 0.25 * seconds)
     late = statistics.median(mb for at, mb in samples if at >= 0.9 * seconds)
-    return late / early - 1, samples
+    return late / early - 1, samples[-1][1]
 
 
-def memory(pid: int) -> float:
-    """Return the resident memory of a process in MB (10^6 bytes)."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def memory(pid: int | str, kind: str = "VmRSS") -> float:
+    """Return the memory of a process in MB (10^6 bytes).
+
+    kind: VmRSS, resident; RssAnon, of that not mapped from a file; or VmHWM, the peak of what was resident
+    """
+    with open(f"/proc/{pid}/status", encoding="ascii") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(kind)) * 1024 / 1e6
 
 
 def processor_seconds(pid: int) -> float:
@@ -216,18 +214,7 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def table(loads: list[Load]) -> str:
-    """Return the loads as a Markdown table."""
-    lines = ["| callers | answers/s | median | p95 | told to come back | errors |", "|---|---|---|---|---|---|"]
-    lines += [
-        f"| {result.callers} | {result.throughput:.1f} | {1000 * result.quantile(0.5):.0f} ms "
-        f"| {1000 * result.quantile(0.95):.0f} ms | {result.busy} | {len(result.errors)} |"
-        for result in loads
-    ]
-    return "\n".join(lines)
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
+def main(argv: list[str] | None = None) -> int:
     parser = command_line("python -m bench.load", __doc__)
     parser.add_argument("--seconds", type=float, default=60, help="length of each load (60)")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 10, 50], help="callers at once (1 10 50)")
@@ -235,38 +222,33 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sessions", type=int, default=500, help="page sessions opened and left (500)")
     add_json(parser, "also write the figures to this file")
     parser.add_argument("--app", nargs=argparse.REMAINDER, default=[], help="what follows goes to app.py")
-    return parse_args(parser, argv)
-
-
-def main(argv: list[str] | None = None) -> int:
-    args = parse(argv)
+    args = parse_args(parser, argv)
     figures: dict[str, object] = {"cores": len(os.sched_getaffinity(0))}
+    errors: list[str] = []
     with running_app(args.app) as (port, pid):
         figures["rss_idle_mb"] = round(memory(pid), 1)
         load(port, 10, min(SETTLE, args.seconds))
-        loads = [load(port, callers, args.seconds) for callers in args.callers]
-        for result in loads:
-            name = f"load_{result.callers}"
+        for callers in args.callers:
+            result, name = load(port, callers, args.seconds), f"load_{callers}"
+            failed = [answer["message"] for answer in result.problems if answer["error"] != "busy"]
+            errors += failed
             figures |= {
                 name: round(result.throughput, 2),
                 f"{name}_median": round(result.quantile(0.5), 4),
                 f"{name}_p95": round(result.quantile(0.95), 4),
-                f"{name}_busy": result.busy,
+                f"{name}_busy": len(result.problems) - len(failed),
             }
-        figures["rss_loaded_mb"] = round(memory(pid), 1)
-        errors = [error for result in loads for error in result.errors]
-        figures["errors"] = len(errors)
-        print(table(loads))
-        for error in sorted(set(errors))[:10]:
-            print(f"error: {error}")
+        figures |= {"rss_loaded_mb": round(memory(pid), 1), "errors": len(errors)}
         if args.soak:
-            growth, samples = soak(port, pid, args.soak)
-            figures |= {"rss_growth": round(growth, 4), "rss_end_mb": round(samples[-1][1], 1)}
+            growth, last = soak(port, pid, args.soak)
+            figures |= {"rss_growth": round(growth, 4), "rss_end_mb": round(last, 1)}
         if args.sessions:
-            for number in range(args.sessions):
-                Caller(port).visit(SENTENCES[number % len(SENTENCES)])
+            for text in islice(cycle(SENTENCES), args.sessions):
+                Caller(port).visit(text)
             figures |= {"sessions": args.sessions, "rss_after_sessions_mb": round(memory(pid), 1)}
     print(json.dumps(figures, indent=2))
+    for error in sorted(set(errors))[:10]:
+        print(f"error: {error}")
     write_json(args.json, figures)
     return 1 if errors else 0
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import http.client
-import json
 import subprocess
 import sys
 import tempfile
@@ -24,7 +22,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
@@ -38,24 +38,19 @@ from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.translator import Translator, tracing
 from bench import load, speed
-from bench.common import ROOT, Measurement, table, take_turns, write_json
-from bench.made import shapes
+from bench.common import ROOT, Measurement, table, take_turns, timed, torch_threads, write_json
+from bench.made import peers, shapes
 
 TEXT = "Zwei Kinder bauen am Strand eine Burg aus Sand."
-TOKENS, VISITORS, WORDS = 32, 50, 400
+TOKENS, WORDS = 32, 400
 UNLIMITED = 1 << 20  # tokens: as many as the model allows
 SHIPPED = "shipped"
 
 
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
-    if args.open:
-        print(json.dumps(open_and_translate(args.open, args.tokens)))
-        return
     torch.set_num_threads(args.threads)
-    measurements = [
-        Measurement("processor", f"{processor.name()}, {torch.get_num_threads()} cores", ""),
-    ]
+    measurements = [Measurement("processor", f"{processor.name()}, {args.threads} cores", "")]
     with tempfile.TemporaryDirectory() as folder:
         for shape in args.shapes:
             for section in args.sections:
@@ -95,7 +90,7 @@ def step(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement
         milliseconds = 1e3 * take_turns(works, args.repeats)["ours"]
         return [*measurements, Measurement(f"{shape}_translate_maps", milliseconds, "ms")]
     for threads in range(1, args.threads + 1):
-        works[f"theirs_{threads}"] = partial(generate, peer, source, threads, args.threads)
+        works[f"theirs_{threads}"] = partial(generate, peer, source, threads)
     seconds = take_turns(works, args.repeats)
     best = min(value for name, value in seconds.items() if name != "ours")
     return [
@@ -125,23 +120,10 @@ def take_steps(translator: Translator, memory: SourceMemory, decoder_step: Decod
         ids = torch.from_numpy(decoder_step(ids, memory, cache).numpy().argmax(-1))
 
 
-@torch.inference_mode()
-def generate(peer, source: torch.Tensor, threads: int, after: int) -> None:
-    """Decode TOKENS greedy tokens with every map on `threads` threads; then set the number of threads to `after`."""
-    torch.set_num_threads(threads)
-    try:
-        peer.generate(
-            source,
-            attention_mask=torch.ones_like(source),
-            num_beams=1,
-            do_sample=False,
-            min_new_tokens=TOKENS,
-            max_new_tokens=TOKENS,
-            return_dict_in_generate=True,
-            output_attentions=True,
-        )
-    finally:
-        torch.set_num_threads(after)
+def generate(peer, source: torch.Tensor, threads: int) -> None:
+    """Decode TOKENS greedy tokens with every map on `threads` threads."""
+    with torch_threads(threads):
+        peers.generate(peer, source, torch.ones_like(source), TOKENS, maps=True)
 
 
 def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
@@ -154,9 +136,8 @@ def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurem
     }
     del peer
     gc.collect()
-    started = time.monotonic()
-    run_python("-m", "attention_atlas.model.convert", str(folders["direct"]), "--out", str(folders["converted"]))
-    measurements = [Measurement(f"{shape}_conversion", time.monotonic() - started, "s")]
+    seconds = timed(partial(convert, folders["direct"], folders["converted"]))
+    measurements = [Measurement(f"{shape}_conversion", seconds, "s")]
     endless = median_of_starts(folders["converted"], 1)
     for name, path in folders.items():
         parts = median_of_starts(path, args.starts, tokens=int(endless["source"]))
@@ -179,19 +160,17 @@ def opening(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurem
     return measurements
 
 
-def median_of_starts(folder: Path, starts: int, *, tokens: int | None = None) -> dict[str, float]:
+def convert(source: Path, converted: Path) -> None:
+    """Convert a folder in a process of its own."""
+    command = [sys.executable, "-m", "attention_atlas.model.convert", str(source), "--out", str(converted)]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+
+
+def median_of_starts(folder: Path, starts: int, *, tokens: int = UNLIMITED) -> dict[str, float]:
     """Return the medians of open_and_translate() in new processes. tokens: the limit of the translation."""
-    limit = () if tokens is None else ("--tokens", str(tokens))
-    runs = [json.loads(run_python("-m", "bench.own", "--open", str(folder), *limit)) for _ in range(starts)]
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        runs = list(pool.map(open_and_translate, [folder] * starts, [tokens] * starts))
     return {name: median(run[name] for run in runs) for name in runs[0]}
-
-
-def run_python(*arguments: str) -> str:
-    """Return the output of a Python process. Raises ValueError if it fails."""
-    process = subprocess.run([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    if process.returncode:
-        raise ValueError(f"{' '.join(arguments)[:200]} ended with status {process.returncode}")
-    return process.stdout
 
 
 def open_and_translate(folder: Path, tokens: int) -> dict[str, float]:
@@ -202,7 +181,8 @@ def open_and_translate(folder: Path, tokens: int) -> dict[str, float]:
     """
     # A translation may have one token less than max_tokens, as its begin symbol counts.
     limits = BatchLimits() if tokens == UNLIMITED else BatchLimits(tokens=tokens + 1)
-    before, peak, opened = anonymous_memory(), 0, threading.Event()
+    anonymous_memory = partial(load.memory, "self", "RssAnon")
+    before, peak, opened = anonymous_memory(), 0.0, threading.Event()
 
     def watch() -> None:
         # Only while the model is opened, when memory peaks: on two cores a third thread slows a step by a quarter.
@@ -226,7 +206,7 @@ def open_and_translate(folder: Path, tokens: int) -> dict[str, float]:
         "steps": spans["decode"][1] - spans["encode"][1],
         "maps": end - spans["decode"][1],
         "first": end - started,
-        "memory": (max(peak, anonymous_memory()) - before) / 1000,
+        "memory": max(peak, anonymous_memory()) - before,
         "weights": translator.weight_bytes / 1e6,
         "source": len(trace.source_ids),
         "target": len(trace.target_ids),
@@ -245,12 +225,6 @@ def record_span(work: Callable, name: str, spans: dict[str, tuple[float, float]]
     return recorded
 
 
-def anonymous_memory() -> int:
-    """Return the kilobytes of this process that are not mapped from a file."""
-    with open("/proc/self/status", encoding="ascii") as lines:
-        return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
-
-
 def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measurement]:
     """Measure the app while all visitors ask at once, each in a session of their own.
 
@@ -258,8 +232,8 @@ def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measure
     """
     model = args.checkpoint
     if shape != SHIPPED:
-        source, model = shapes.write(shapes.random_model(shape), folder / "opus-mt-de-en"), folder / "converted"
-        run_python("-m", "attention_atlas.model.convert", str(source), "--out", str(model))
+        model = folder / "converted"
+        convert(shapes.write(shapes.random_model(shape), folder / "opus-mt-de-en"), model)
     translator = Translator.load(model, "cpu")
     limit, weights = min(translator.max_tokens, args.tokens), translator.weight_bytes
     texts = {f"{WORDS}_words": " ".join(["Hund"] * WORDS), f"{limit}_tokens": longest_text(translator, limit)}
@@ -267,31 +241,19 @@ def visitors(shape: str, folder: Path, args: argparse.Namespace) -> list[Measure
     gc.collect()
     measurements = []
     (folder / "none").mkdir(parents=True)
-    with load.running_app(["--checkpoints", str(folder / "none"), "--model", str(model)]) as (port, pid):
-        peak, ended = [load.memory(pid)], threading.Event()
-
-        def watch() -> None:
-            while not ended.wait(0.2):
-                peak[0] = max(peak[0], load.memory(pid))
-
-        threading.Thread(target=watch, daemon=True).start()
+    with (
+        load.running_app(["--checkpoints", str(folder / "none"), "--model", str(model)]) as (port, pid),
+        ThreadPoolExecutor(args.visitors) as pool,
+    ):
         for name, text in texts.items():
-            outcomes: Counter[str] = Counter()
-            threads = [
-                threading.Thread(target=visit, args=(port, f"{text}{'.' * (number % 3)}"[:9000], outcomes))
-                for number in range(args.visitors)
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            prefix = f"{shape}_visitors_{name}"
+            different = [f"{text}{'.' * (number % 3)}"[:9000] for number in range(args.visitors)]
+            outcomes = Counter(pool.map(partial(visit, port), different))
+            peak, prefix = load.memory(pid, "VmHWM") / 1000, f"{shape}_visitors_{name}"
             measurements += [
                 *(Measurement(f"{prefix}_{key}", n, f"of {args.visitors}") for key, n in sorted(outcomes.items())),
-                Measurement(f"{prefix}_peak_memory", peak[0] / 1000, "GB"),
-                Measurement(f"{prefix}_beside_weights", peak[0] / 1000 - weights / 1e9, "GB"),
+                Measurement(f"{prefix}_peak_memory", peak, "GB"),
+                Measurement(f"{prefix}_beside_weights", peak - weights / 1e9, "GB"),
             ]
-        ended.set()
     return measurements
 
 
@@ -303,16 +265,15 @@ def longest_text(translator: Translator, limit: int) -> str:
     return " ".join(words)
 
 
-def visit(port: int, text: str, outcomes: Counter[str]) -> None:
-    """Visit the page and call the API with the same text; count the call's outcome."""
+def visit(port: int, text: str) -> str:
+    """Visit the page and call the API with the same text; return the call's outcome."""
     caller = load.Caller(port)
     try:
         caller.visit(text)
         answer = caller.call("translate", [text, "", 1])
-        outcome = answer.get("error", answer["status"])
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        outcome = f"failed, {type(error).__name__}"
-    outcomes[outcome] += 1
+    except load.ERRORS as error:
+        return f"failed, {type(error).__name__}"
+    return answer.get("error", answer["status"])
 
 
 SECTIONS = {"step": step, "opening": opening, "visitors": visitors}
@@ -334,8 +295,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--repeats", type=int, default=9, help="of each work, default 9")
     add("--starts", type=int, default=3, help="new processes for each folder, default 3")
     add("--tokens", type=int, default=UNLIMITED, help="of the visitors' longer text; default: as many as may be")
-    add("--open", type=Path, metavar="FOLDER", help="only open this folder, translate up to --tokens, print JSON")
-    add("--visitors", type=int, default=VISITORS, help=f"at once, default {VISITORS}")
+    add("--visitors", type=int, default=50, help="at once, default 50")
     add_json(parser)
     args = parse_args(parser, argv)
     if args.shapes == [SHIPPED] and args.sections == ["opening"]:

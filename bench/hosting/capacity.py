@@ -15,7 +15,6 @@ import random
 import re
 import statistics
 import tempfile
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,11 +22,11 @@ from http.client import HTTPException
 from pathlib import Path
 
 from attention_atlas.model.program import add_json, command_line, parse_args, run_program
-from bench.common import ROOT, write_json
+from bench.common import write_json
 from bench.hosting.fleet import Replica, fleet
 from bench.load import SENTENCES, Caller, load, processor_seconds, running_app
+from bench.results import FOLDER, table_of_rows
 
-FILE = ROOT / "docs" / "results" / "capacity.json"
 LINKS = re.compile(rb'(?:src|href)="([^"#]+)"')
 
 
@@ -69,37 +68,20 @@ def servers_for(arrivals: float, rate: float, *, seconds: float, share: float) -
     return servers
 
 
-@dataclass(frozen=True)
-class Visits:
-    """Visits. questions: per visit; minutes: the length of a visit; peak: the busiest hour's share of a day."""
-
-    questions: float = 6
-    minutes: float = 5
-    peak: float = 0.12
-
-    def arrivals(self, a_day: float) -> float:
-        """Return the questions per second in the busiest hour."""
-        return a_day * self.peak * self.questions / 3600
-
-    def at_once(self, a_day: float) -> float:
-        """Return the visitors at the same time in the busiest hour (Little's law)."""
-        return a_day * self.peak * self.minutes / 60
-
-
 def plan(args: argparse.Namespace, costs: dict) -> list[dict[str, object]]:
     """Return a row for each number of visits a day. costs: from measure()."""
-    visits, rows = Visits(args.questions, args.minutes, args.peak), []
-    per_question = costs["core_seconds_a_question"] + costs["core_seconds_a_page"] / visits.questions
+    rows = []
+    per_question = costs["core_seconds_a_question"] + costs["core_seconds_a_page"] / args.questions
     for a_day in args.visits:
-        arrivals = visits.arrivals(a_day)
+        busiest_hour = a_day * args.peak
+        arrivals = busiest_hour * args.questions / 3600
+        at_once = busiest_hour * args.minutes / 60  # Little's law
         cores = servers_for(arrivals, 1 / per_question, seconds=args.wait, share=args.share)
-        replicas = max(
-            math.ceil(cores / args.cores_each), math.ceil(visits.at_once(a_day) / args.visitors_each), args.least
-        )
+        replicas = max(math.ceil(cores / args.cores_each), math.ceil(at_once / args.visitors_each), args.least)
         row = {
             "visits a day": a_day,
             "questions a second": arrivals,
-            "visitors at once": math.ceil(visits.at_once(a_day)),
+            "visitors at once": math.ceil(at_once),
             "cores": max(cores, replicas),
             "replicas": replicas,
             "a month": 730 * (max(cores, replicas) * args.core_hour + replicas * args.gigabytes * args.gigabyte_hour),
@@ -155,29 +137,30 @@ def measure_point(port: int, arrivals: float, full: float, seconds: float) -> di
 
     arrivals: questions per second; full: answers per second of both replicas.
     """
-    times, failed, random_numbers, lock = [], [], random.Random(7), threading.Lock()
 
-    def ask(due: float, number: int) -> None:
+    def ask(due: float, number: int) -> float | None:
+        """Return the seconds to the answer, or None if it failed."""
         time.sleep(max(0.0, due - time.monotonic()))
         body = {"data": [SENTENCES[number % len(SENTENCES)]]}
         try:
-            assert b'"ok"' in Caller(port).post("/gradio_api/run/translate", body)[1]
-            with lock:
-                times.append(time.monotonic() - due)
-        except (OSError, HTTPException, ValueError, KeyError, AssertionError) as error:
-            failed.append(error)
+            answer = Caller(port).post("/gradio_api/run/translate", body)[1]
+        except (OSError, HTTPException):
+            return None
+        return time.monotonic() - due if b'"ok"' in answer else None
 
-    due, jobs = time.monotonic() + 0.5, []
+    random_numbers, due, jobs = random.Random(7), time.monotonic() + 0.5, []
     with ThreadPoolExecutor(64) as pool:
         end = due + seconds
         while (due := due + random_numbers.expovariate(arrivals)) < end:
             jobs.append(pool.submit(ask, due, len(jobs)))
+    answers = [job.result() for job in jobs]
+    times = [seconds for seconds in answers if seconds is not None]
     queue = RequestQueue(arrivals, full / 2, 2)
     return {
         "arrivals": arrivals,
         "busy": queue.busy,
         "answers": len(times),
-        "failed": len(failed),
+        "failed": len(answers) - len(times),
         "mean_seconds": statistics.mean(times),
         "predicted_mean_seconds": queue.mean_seconds,
     }
@@ -191,16 +174,6 @@ def open_page(port: int) -> None:
     for name in dict.fromkeys(LINKS.findall(html)):
         if not name.startswith((b"http", b"//", b"data:")):
             caller.get("/" + name.decode().removeprefix("./").lstrip("/"))
-
-
-def table(rows: list[dict[str, object]]) -> str:
-    """Return rows of numbers as a Markdown table."""
-    lines = [list(rows[0]), ["--:"] * len(rows[0]), *([*map(format_number, row.values())] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def format_number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -221,7 +194,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--gpu-rate", type=float, help="questions a second of a GPU, as bench.cuda measures them; default: no GPUs")
     add("--gpu-hour", type=float, default=1.0, help="price of a GPU for an hour; default 1")
     add("--measure", type=float, metavar="SECONDS", help="measure the costs, each for so many seconds")
-    add("--costs", type=Path, default=FILE, help="the measured service times; default docs/results/capacity.json")
+    add("--costs", type=Path, default=FOLDER / "capacity.json", help="as measured; default docs/results/capacity.json")
     add_json(parser, "write there the costs that --measure measured")
     add("--app", nargs=argparse.REMAINDER, default=[], help="options of the app, last: --app --device cpu")
     return parse_args(parser, argv)
@@ -230,23 +203,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> None:
     args = parse(argv)
     if args.measure:
-        costs = round_floats(measure(args.measure, args.app))
+        costs = measure(args.measure, args.app)
         print(json.dumps(costs, indent=2))
         write_json(args.json, costs)
     elif not args.costs.exists():
         raise ValueError(f"{args.costs} is missing: --measure 15 measures what a question costs on this machine")
     else:
         costs = json.loads(args.costs.read_text(encoding="utf-8"))
-    print(table(plan(args, costs)))
-
-
-def round_floats(value: object) -> object:
-    """Round the floats in nested dictionaries to four significant digits."""
-    if isinstance(value, float):
-        return float(f"{value:.4g}")
-    if isinstance(value, dict):
-        return {name: round_floats(item) for name, item in value.items()}
-    return value
+    print(table_of_rows(plan(args, costs)))
 
 
 if __name__ == "__main__":

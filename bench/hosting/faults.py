@@ -22,20 +22,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from http.client import HTTPException
+from http.client import HTTPResponse
+from itertools import cycle, islice
 from pathlib import Path
 
 from attention_atlas.model.program import add_json, command_line, parse_args, run_program
 from attention_atlas.viz.server.request_queue import ADDRESS_SHARE
 from bench.common import write_json
-from bench.load import APP, SENTENCES, Caller, memory, running_server
+from bench.load import APP, ERRORS, SENTENCES, Caller, memory, running_server
 
-LONG = SENTENCES[4]
-FORMATS = ("json", "npz", "html")
+EXPORT = [SENTENCES[4], "all", 0, 0]  # every map of a sentence, in a format that follows
 FREE = 48_000_000  # bytes of memory that are left to the app
-DAY = 86_400
 CALLS_OF_ADDRESS = int(ADDRESS_SHARE * 128)  # calls of one address that may wait, by the default of --queue
-ERRORS = (OSError, HTTPException, ValueError)
 
 
 @dataclass
@@ -124,21 +122,21 @@ def other_callers(port: int, *, number: int = 2) -> Iterator[OtherCallers]:
         finally:
             ended.set()
         for job in jobs:
-            job.result(120)
+            job.result()
 
 
 def slow_clients(app: App, number: int) -> dict[str, float]:
     """Clients ask for every map and read nothing until all have asked; then each reads its whole answer."""
     opened = []
-    question = ["attention", [LONG, "all", 0, 0, "json"]]
+    question = [*EXPORT, "json"]
     with other_callers(app.port) as others:
         for _ in range(number):
-            body = Caller(app.port).post("/gradio_api/call/attention", {"data": question[1]})[1]
+            body = Caller(app.port).post("/gradio_api/call/attention", {"data": question})[1]
             event = json.loads(body)["event_id"]
             for path in (f"call/attention/{event}", f"heartbeat/{event}"):
                 opened.append(send_slowly(app.port, f"GET /gradio_api/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
         time.sleep(1)
-    expected = Caller(app.port).call(*question)["trace"]
+    expected = Caller(app.port).call("attention", question)["trace"]
     whole = sum(read_answer(client)["trace"]["target_ids"] == expected["target_ids"] for client in opened[::2])
     for client in opened:
         client.close()
@@ -165,10 +163,10 @@ def full_disk(app: App, number: int) -> dict[str, float]:
     """Exports are asked for while the app can write no file."""
 
     def export(kind: str) -> int:
-        return len(json.dumps(Caller(app.port).call("attention", [LONG, "all", 0, 0, kind])))
+        return len(json.dumps(Caller(app.port).call("attention", [*EXPORT, kind])))
 
-    before = {kind: export(kind) for kind in FORMATS}
-    kinds = [FORMATS[i % len(FORMATS)] for i in range(number)]
+    before = {kind: export(kind) for kind in ("json", "npz", "html")}
+    kinds = [*islice(cycle(before), number)]
     with app.limited(resource.RLIMIT_FSIZE, 0), other_callers(app.port) as others, ThreadPoolExecutor(2) as pool:
         sizes = list(pool.map(export, kinds))
     whole = sum(size > 0.99 * before[kind] for kind, size in zip(kinds, sizes))
@@ -177,28 +175,16 @@ def full_disk(app: App, number: int) -> dict[str, float]:
 
 def sessions(app: App, number: int, at_once: int = 4) -> dict[str, float]:
     """Visitors open the page, translate and leave."""
-    visits, early, began = iter(range(number)), [], time.monotonic()
-    lock = threading.Lock()
-
-    def visit() -> int:
-        caller, done = Caller(app.port), 0
-        while True:
-            with lock:
-                index = next(visits, None)
-                if index == number // 5:
-                    early.append(memory(app.process.pid))
-            if index is None:
-                return done
-            caller.visit(SENTENCES[index % len(SENTENCES)])
-            done += 1
-
+    texts, began, megabytes = [*islice(cycle(SENTENCES), number)], time.monotonic(), []
     with other_callers(app.port, number=1) as others, ThreadPoolExecutor(at_once) as pool:
-        done = sum(job.result() for job in [pool.submit(visit) for _ in range(at_once)])
+        for visits in (texts[: number // 5], texts[number // 5 :]):
+            list(pool.map(lambda text: Caller(app.port).visit(text), visits))
+            megabytes.append(round(memory(app.process.pid)))
     return {
-        "sessions": done,
-        "sessions an hour": round(3600 * done / (time.monotonic() - began)),
-        "memory after a fifth (MB)": round(early[0]),
-        "memory (MB)": round(memory(app.process.pid)),
+        "sessions": number,
+        "sessions an hour": round(3600 * number / (time.monotonic() - began)),
+        "memory after a fifth (MB)": megabytes[0],
+        "memory (MB)": megabytes[1],
         **others.figures(),
     }
 
@@ -207,9 +193,9 @@ def clock_steps(app: App, number: int) -> dict[str, float]:
     """The clock jumps by days, forwards and backwards, while visitors ask."""
     with other_callers(app.port) as others:
         caller = Caller(app.port)
-        for i in range(number):
-            app.set_clock((DAY, -DAY, 400 * DAY, 0)[i % 4])
-            caller.visit(SENTENCES[i % len(SENTENCES)])
+        for days, text in islice(zip(cycle((1, -1, 400, 0)), cycle(SENTENCES)), number):
+            app.set_clock(days * 86_400)
+            caller.visit(text)
             time.sleep(0.2)
     app.set_clock(0)
     return {"steps": number, "sessions": number, **others.figures()}
@@ -219,18 +205,17 @@ def out_of_memory(app: App, number: int) -> dict[str, float]:
     """The app gets no more memory while many large questions arrive."""
     pages = int(Path(f"/proc/{app.process.pid}/statm").read_text(encoding="ascii").split()[0])
     question = ["translate", [" ".join(SENTENCES[4:6]), "", 4]]
-    expected, refused, wrong = Caller(app.port).call(*question), 0, 0
+    expected = Caller(app.port).call(*question)["target_ids"]
 
-    def ask(_: int) -> dict:
-        try:
-            return Caller(app.port).call(*question)
-        except ERRORS as error:  # no answer counts as a refusal
-            return {"status": "error", "error": type(error).__name__}
+    def ask(_: int) -> list[int] | None:
+        """Return the ids of an answer, or None for a refusal; no answer counts as one."""
+        with contextlib.suppress(*ERRORS):
+            return Caller(app.port).call(*question).get("target_ids")
 
     with app.limited(resource.RLIMIT_AS, pages * resource.getpagesize() + FREE), ThreadPoolExecutor(8) as pool:
-        for answer in pool.map(ask, range(number)):
-            refused += answer["status"] != "ok"
-            wrong += answer.get("target_ids", expected["target_ids"]) != expected["target_ids"]
+        answers = list(pool.map(ask, range(number)))
+    refused = answers.count(None)
+    wrong = number - refused - answers.count(expected)
     with other_callers(app.port) as others:
         time.sleep(1)
     return {"large questions": number, "refused": refused, "wrong answers": wrong, **others.figures()}
@@ -239,27 +224,25 @@ def out_of_memory(app: App, number: int) -> dict[str, float]:
 def sigterm(app: App, number: int) -> dict[str, float]:
     """The app gets SIGTERM while callers ask without a pause. It must answer every accepted question."""
     expected = {text: Caller(app.port).call("translate", [text])["translation"] for text in SENTENCES}
-    accepted, answered, wrong, refused, ended = [], [], [], [], threading.Event()
+    accepted, answered, told = [], [], []  # told: callers whose last question was not accepted
 
-    def ask(i: int) -> None:
-        while not ended.is_set():
-            text, caller, event = SENTENCES[i % len(SENTENCES)], Caller(app.port), None
+    def ask(first: int) -> None:
+        for text in islice(cycle(SENTENCES), first, None):
+            caller = Caller(app.port)
             try:
                 status, body = caller.post("/gradio_api/call/translate", {"data": [text]})
-                if status != 200:
-                    refused.append(status)
-                    return
-                event = json.loads(body)["event_id"]
-                accepted.append(event)
-                body = caller.get(f"/gradio_api/call/translate/{event}")[1]
-                (answer,) = json.loads(body.decode().split("data: ")[-1])
-                answered.append(event)
-                wrong.extend([event] * (answer["translation"] != expected[text]))
-            except (*ERRORS, TypeError, KeyError):
-                if event is None:
-                    refused.append(0)  # the connection was refused: no question was accepted
+            except ERRORS:  # the connection was refused
+                status = 0
+            if status != 200:
+                told.append(first)
                 return
-            i += 1
+            accepted.append(text)
+            try:
+                body = caller.get(f"/gradio_api/call/translate/{json.loads(body)['event_id']}")[1]
+                (answer,) = json.loads(body.decode().split("data: ")[-1])
+                answered.append(answer["translation"] == expected[text])
+            except (*ERRORS, TypeError, KeyError):
+                return
 
     with ThreadPoolExecutor(number) as pool:
         jobs = [pool.submit(ask, i) for i in range(number)]
@@ -268,15 +251,14 @@ def sigterm(app: App, number: int) -> dict[str, float]:
         app.process.send_signal(signal.SIGTERM)
         code = app.process.wait(20)
         seconds = time.monotonic() - began
-        ended.set()
-        for job in jobs:
-            job.result(120)
+    for job in jobs:
+        job.result()
     return {
         "callers": number,
         "taken": len(accepted),
         "lost": len(accepted) - len(answered),
-        "wrong": len(wrong),
-        "told to come back": len(refused),
+        "wrong": answered.count(False),
+        "told to come back": len(told),
         "exit code": code,
         "seconds to the end": round(seconds, 2),
     }
@@ -305,14 +287,10 @@ def send_slowly(port: int, text: str) -> socket.socket:
 
 
 def read_answer(client: socket.socket) -> dict:
-    """Read an endpoint's chunked answer from a connection."""
-    stream, body = client.makefile("rb"), b""
-    while stream.readline() not in (b"\r\n", b""):
-        pass
-    while size := int(stream.readline() or b"0", 16):
-        body += stream.read(size)
-        stream.readline()
-    return json.loads(body.decode().split("data: ")[-1])[0]
+    """Read an endpoint's answer from a connection."""
+    response = HTTPResponse(client)
+    response.begin()
+    return json.loads(response.read().decode().split("data: ")[-1])[0]
 
 
 def main(argv: list[str] | None = None) -> None:

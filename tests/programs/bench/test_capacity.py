@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench.hosting import capacity
-from bench.hosting.capacity import RequestQueue, Visits, servers_for
+from bench.hosting.capacity import RequestQueue, servers_for
 
 COSTS = {"core_seconds_a_question": 0.03, "core_seconds_a_page": 0.12}
 
@@ -54,5 +54,4 @@ def test_more_visits_take_more_and_every_price_counts():
     assert [row["cores"] for row in rows] == sorted(row["cores"] for row in rows) and rows[0]["replicas"] == 1
     dear = capacity.plan(capacity.parse(["--visits", "10000", "--core-hour", "0.4"]), COSTS)[0]
     assert dear["a month"] > rows[1]["a month"] and "GPUs" in rows[0] and "GPUs" not in dear
-    assert Visits().arrivals(10_000) == pytest.approx(2) and Visits().at_once(10_000) == pytest.approx(100)
-    assert capacity.table(rows).count("\n") == len(rows) + 1
+    assert rows[1]["questions a second"] == pytest.approx(2) and rows[1]["visitors at once"] == 100
