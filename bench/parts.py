@@ -9,9 +9,6 @@ nothing else may run. Memory is resident after each stage of a start.
 from __future__ import annotations
 
 import argparse
-import math
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,8 +16,8 @@ from functools import partial
 from itertools import chain
 from statistics import median
 
+import numpy as np
 import torch
-from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.model.decode.distributions import DistributionCollector
@@ -30,7 +27,6 @@ from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
 from attention_atlas.model.serve.cores import Cores
 from attention_atlas.model.serve.device import cores
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.storage import to_npz
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
@@ -39,36 +35,26 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
-from bench.common import NO_END, ROOT, Row, print_rows, torch_threads, write_json
-from bench.made.captions import texts
-from bench.why import inputs, matrix_speed
+from bench.common import NO_END, Row, print_rows, run_stages, torch_threads, write_json
+from bench.made.captions import source_texts
+from bench.why import count_flops, inputs, matrix_speed
 
 SENTENCES = 64
-# Torch counts attention's products only on a GPU, and no products of packed matrices. Counts by shape.
-ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-UNCOUNTED = {
-    ATTENTION: lambda *shapes, **_: sdpa_flop_count(*shapes[:3]),
-    torch.ops.quantized.linear_dynamic_fp16: lambda x, packed, *, out_shape, **_: 2 * math.prod(out_shape) * x[-1],
-}
-# Runs in a process of its own: after each stage, prints the processor time of its thread and the resident memory.
-START = """
-import time
-def report(stage):
-    pages = int(open("/proc/self/statm").read().split()[1])
-    print(stage, 1e3 * time.thread_time(), pages * 4096 / 1e6, sep="\\t")
-report("Python")
-import torch; torch.set_num_threads(1); report("importing torch")
-{app}
-from attention_atlas.model.translator import Translator
-report("importing the rest")
-translator = Translator.load({folder!r}, "cpu"); report("loading a checkpoint")
-translator.translate({text!r}); report("the first translation")
-"""
-APP = 'import gradio; report("importing gradio")\nimport app; report("importing the app")'
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse(argv)
+    parser = command_line("python -m bench.parts", __doc__)
+    add_checkpoint(parser)
+    parser.add_argument("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
+    parser.add_argument("--panels", nargs="+", help="names of those to open, default: all")
+    parser.add_argument("--cores", type=integer(), default=cores(), help="that a visitor may have, default: all")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[8, 64], help="target tokens, default 8 64")
+    parser.add_argument(
+        "--runs", type=integer(), default=5, help="of which the least is taken, of panels the median, default 5"
+    )
+    parser.add_argument("--starts", type=integer(), default=3, help="new processes, default 3")
+    add_json(parser, "also write the rows as one list")
+    args = parse_args(parser, argv)
     with torch_threads(1):
         translator = Translator.load(args.checkpoint, "cpu")
         rows = print_rows(row for section in args.sections for row in SECTIONS[section](translator, args))
@@ -78,7 +64,7 @@ def main(argv: list[str] | None = None) -> None:
 def with_maps(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
     """Measure the parts of bench.speed.translate_with_maps: one sentence to a forced length with every map."""
     model = translator.model
-    (text,) = texts(1, parse_direction(translator.directions[0])[0])
+    (text,) = source_texts(translator, 1)
     request = translator._request(text, None, translator.changes)
     source = torch.tensor([request.source_ids])
     speed, bandwidth = matrix_speed(translator.config.d_model), reading_speed(model.step_numbers)
@@ -142,7 +128,7 @@ def why(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
 
 def many(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
     """Measure captions with all maps, one by one, in batches, and written to NPZ: milliseconds per sentence."""
-    sentences = texts(SENTENCES, parse_direction(translator.directions[0])[0])
+    sentences = source_texts(translator, SENTENCES)
     sample = sentences[:: SENTENCES // 8]
     traces = translator.trace_batch(sample)
     requests = [translator._request(text, None, translator.changes) for text in sample]
@@ -160,22 +146,26 @@ def many(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
 
 def start(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
     """Measure a new process up to its first translation, stage by stage, without and with the app's imports."""
-    folder, (text,) = str(args.checkpoint.resolve()), texts(1, parse_direction(translator.directions[0])[0])
-    for name, imports in (("the library", ""), ("the app", APP)):
-        command = [sys.executable, "-c", START.format(app=imports, folder=folder, text=text)]
-        runs = [
-            [line.split("\t") for line in subprocess.check_output(command, cwd=ROOT, text=True).splitlines()]
-            for _ in range(args.starts)
-        ]
-        for i, (stage, _, megabytes) in enumerate(runs[0]):
-            spent = [float(run[i][1]) - (float(run[i - 1][1]) if i else 0.0) for run in runs]
-            row = {"start of": name, "stage": stage, "milliseconds": round(min(spent), 1)}
-            yield {**row, "megabytes then": round(float(megabytes))}
+    (text,) = source_texts(translator, 1)
+    torch_stages = {"Python": "import time", "importing torch": "import torch; torch.set_num_threads(1)"}
+    app_stages = {"importing gradio": "import gradio", "importing the app": "import app"}
+    stages = {
+        "importing the rest": "from attention_atlas.model.translator import Translator",
+        "loading a checkpoint": f"translator = Translator.load({str(args.checkpoint.resolve())!r}, 'cpu')",
+        "the first translation": f"translator.translate({text!r})",
+    }
+    readings = "time.thread_time(), open('/proc/self/statm').read().split()[1]"  # seconds, pages of 4 KiB
+    for name, lines in (("the library", torch_stages | stages), ("the app", torch_stages | app_stages | stages)):
+        runs = run_stages(lines.values(), readings, args.starts)
+        seconds = np.diff(runs[..., 0], prepend=0.0).min(axis=0)
+        for stage, spent, pages in zip(lines, seconds, runs[0, :, 1]):
+            row = {"start of": name, "stage": stage, "milliseconds": round(1e3 * spent, 1)}
+            yield {**row, "megabytes then": round(pages * 4096 / 1e6)}
 
 
 def panels(translator: Translator, args: argparse.Namespace) -> Iterator[Row]:
     """Measure each panel on one caption as it opens, to its first part and to all of it."""
-    (text,) = texts(1, parse_direction(translator.directions[0])[0])
+    (text,) = source_texts(translator, 1)
     speed, served = matrix_speed(translator.config.d_model), Translators([translator])
     shared = Cores(args.cores)
     shared.number = 1  # the visitor is alone
@@ -225,32 +215,10 @@ def least_milliseconds(work: Callable[[], object], runs: int) -> float:
     return round(1e3 * min(times[1:]), 3)
 
 
-def count_flops(work: Callable[[], object], *, inference: bool = True) -> float:
-    """Return the floating-point operations of the matrix products. inference: False if `work` sets its own mode."""
-    with FlopCounterMode(display=False, custom_mapping=UNCOUNTED) as counter, torch.inference_mode(inference):
-        work()
-    return counter.get_total_flops()
-
-
 def reading_speed(count: int) -> float:
     """Return the bytes per second that a sum of `count` numbers reads."""
     numbers = torch.ones(count)
     return numbers.nbytes / (least_milliseconds(numbers.sum, 5) / 1e3)
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m bench.parts", __doc__)
-    add_checkpoint(parser)
-    parser.add_argument("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
-    parser.add_argument("--panels", nargs="+", help="names of those to open, default: all")
-    parser.add_argument("--cores", type=integer(), default=cores(), help="that a visitor may have, default: all")
-    parser.add_argument("--lengths", type=int, nargs="+", default=[8, 64], help="target tokens, default 8 64")
-    parser.add_argument(
-        "--runs", type=integer(), default=5, help="of which the least is taken, of panels the median, default 5"
-    )
-    parser.add_argument("--starts", type=integer(), default=3, help="new processes, default 3")
-    add_json(parser, "also write the rows as one list")
-    return parse_args(parser, argv)
 
 
 if __name__ == "__main__":

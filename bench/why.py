@@ -8,12 +8,14 @@ met by its seconds, or on a slow machine by twice that time. OPUS-MT and NLLB-60
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.analysis.why.case import Case
@@ -22,7 +24,6 @@ from attention_atlas.model.analysis.why.experiments.heads import list_heads
 from attention_atlas.model.analysis.why.experiments.patching import PatchMode, StreamGrid
 from attention_atlas.model.analysis.why.methods import attention, flow, gradients, occlusion
 from attention_atlas.model.analysis.why.split import split_case
-from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.transformer import Transformer
@@ -31,18 +32,9 @@ from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.why.attribution import Columns, Question
 from bench.common import NO_END, Row, compare_with_bar, print_rows, take_turns, timed, write_json
+from bench.made.shapes import SHAPES
 
 LENGTH = 16
-SIZES = {
-    "opus-mt": ModelConfig(
-        58_101, d_model=512, num_encoder_layers=6, num_decoder_layers=6, d_feedforward=2048, norm_first=False
-    ),
-    "nllb-600m": ModelConfig(
-        256_206, d_model=1024, num_heads=16, num_encoder_layers=12, num_decoder_layers=12, d_feedforward=4096
-    ),
-}
-
-
 # Seconds on two cores, by size: what the page promises. For the largest size it promises only estimates and 16 heads.
 BARS = {
     "shipped": dict(estimates=0.3, occlusion=0.3, heads=0.6, gradients=1.5, smallest=4.0, patches=1.0, again=0.2),
@@ -50,52 +42,48 @@ BARS = {
     "nllb-600m": dict(estimates=5.0, heads=15.0),
 }
 HEADS = {"nllb-600m": 16}  # number of heads that are measured, where it is not all
-
-
-@dataclass(frozen=True)
-class Work:
-    """Something to measure.
-
-    bar: its name in BARS. passes, decoder_passes: the number of full passes over 16 + 16 tokens that it is worth, where
-    a gradient counts as two more, and of passes of the decoder alone; both as functions of its answer.
-    """
-
-    name: str
-    bar: str
-    run: Callable[[], object]
-    passes: Callable[[object], float] = lambda answer: 0.0
-    decoder_passes: Callable[[object], float] = lambda answer: 0.0
+# Torch counts attention's products only on a GPU, and no products of packed matrices. Counts by shape.
+ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+UNCOUNTED = {
+    ATTENTION: lambda *shapes, **_: sdpa_flop_count(*shapes[:3]),
+    torch.ops.quantized.linear_dynamic_fp16: lambda x, packed, *, out_shape, **_: 2 * math.prod(out_shape) * x[-1],
+}
 
 
 def main(argv: list[str] | None = None) -> None:
-    args = parse(argv)
-    sizes = BARS if args.all else [args.size or "shipped"]
+    parser = command_line("python -m bench.why", __doc__)
+    parser.add_argument("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
+    parser.add_argument("--size", choices=tuple(BARS), default="shipped", help="of the checkpoint, or random weights")
+    parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")
+    parser.add_argument("--heads", type=int, help="how many heads to measure; default all, of the largest size 16")
+    parser.add_argument("--runs", type=integer(), default=5, help="of which the median is taken, default 5")
+    add_json(parser, "also write the lines as one list")
+    args = parse_args(parser, argv)
+    sizes = BARS if args.all else [args.size]
     write_json(args.json, print_rows(row for size in sizes for row in measure(size, args)))
 
 
 def measure(size: str, args: argparse.Namespace) -> Iterator[Row]:
     """Yield a row for the model and one for each work."""
-    model = Transformer(SIZES[size]).eval() if size in SIZES else checkpoint.load(args.checkpoint).model
+    model = checkpoint.load(args.checkpoint).model if size == "shipped" else Transformer(SHAPES[size]).eval()
     case, whole = inputs(model)
     speed = matrix_speed(model.config.d_model)
-    per_pass, per_decoder = operations(model.config)
     yield {
-        "model": size if size in SIZES else str(args.checkpoint),
+        "model": str(args.checkpoint) if size == "shipped" else size,
         "threads": torch.get_num_threads(),
         "gigaflops_per_second": round(speed / 1e9, 1),
         "tokens": [LENGTH, LENGTH],
     }
-    for work in works(case, whole, args.heads or HEADS.get(size)):
-        if work.bar not in BARS[size]:
+    for name, (bar, work) in works(case, whole, args.heads or HEADS.get(size)).items():
+        if bar not in BARS[size]:
             continue
-        seconds, answer = median_and_answer(work.run, args.runs)
-        bound = (work.passes(answer) * per_pass + work.decoder_passes(answer) * per_decoder) / speed
-        bar = BARS[size][work.bar]
+        flops = count_flops(work, inference=False)  # warms up, too
+        row = compare_with_bar(name, take_turns({"": work}, args.runs, warm=True)[""], BARS[size][bar])
         yield {
-            **compare_with_bar(work.name, seconds, bar),
-            "met": seconds <= max(bar, 2 * bound),
-            "gigaflops": round(bound * speed / 1e9, 1),
-            "times_the_bound": round(seconds / bound, 2),
+            **row,
+            "met": row["seconds"] <= max(row["bar_seconds"], 2 * flops / speed),
+            "gigaflops": round(flops / 1e9, 1),
+            "times_the_bound": round(row["seconds"] * speed / flops, 2),
         }
 
 
@@ -114,11 +102,15 @@ def inputs(model: Transformer) -> tuple[Case, smallest.Translation]:
     return case, smallest.Translation(case, torch.tensor(target), 0, NO_END)
 
 
-def works(case: Case, whole: smallest.Translation, measured_heads: int | None) -> list[Work]:
-    """Return the works that the page asks for. Each run starts from the ids; nothing is cached between runs."""
-    layers, zeros = case.model.config.num_decoder_layers, heads.zero_values()
-    measured = list_heads(case)[:measured_heads]
-    in_encoder = sum(kind is AttentionKind.ENCODER_SELF for kind, _, _ in measured)
+def works(
+    case: Case, whole: smallest.Translation, measured_heads: int | None
+) -> dict[str, tuple[str, Callable[[], object]]]:
+    """Return the works that the page asks for, each with its name in BARS.
+
+    Each run starts from the ids; nothing is cached between runs.
+    """
+    zeros, measured = heads.zero_values(), list_heads(case)[:measured_heads]
+    groups = [[head] for head in measured]
     second = patching.replace_source(case, [*case.source_ids[0].tolist()[:-1], 11])
     grid = StreamGrid(Side.DECODER)
 
@@ -137,57 +129,24 @@ def works(case: Case, whole: smallest.Translation, measured_heads: int | None) -
             memory = case.model.encode(case.source_ids, interventions=interventions)
             greedy(case.model, memory, [LENGTH], begin_id=1, end_id=NO_END, interventions=interventions)
 
-    def masked_passes(_: object) -> float:
-        return LENGTH + 1
-
     off = Interventions(heads_off=frozenset(measured[:3]))
     edge = cutting.cut_edges(
         Interventions(), [Edge(AttentionKind.CROSS, LENGTH // 2, 2, 0, 0)], cutting.CutMode.RENORMALISE
     )
-    return [
-        Work("estimates, parts, norms, ALTI+, gradient x input", "estimates", estimates, lambda _: 7),
-        Work("occlusion by mask", "occlusion", lambda: occlusion.MASK(fresh()), masked_passes, lambda _: LENGTH),
-        Work("occlusion by mean", "occlusion", lambda: occlusion.MEAN(fresh()), masked_passes, lambda _: LENGTH),
-        Work(
-            f"{len(measured)} heads measured",
-            "heads",
-            lambda: heads.ablate(fresh(), zeros, [[head] for head in measured]),
-            lambda _: in_encoder + 1,
-            lambda _: len(measured) - in_encoder,
-        ),
-        Work(
-            "integrated gradients",
-            "gradients",
-            lambda: gradients.INTEGRATED_GRADIENTS(fresh()),
-            lambda scores: 3 * scores.notes[0].values["steps"],
-        ),
-        Work(
-            "smallest set, one order",
-            "smallest",
-            lambda: smallest.shrink_to_end(replace(whole, case=fresh()), {}),
-            lambda smallest_set: smallest_set.passes,
-        ),
-        Work(
-            "patch grid of the decoder's stream",
+    return {
+        "estimates, parts, norms, ALTI+, gradient x input": ("estimates", estimates),
+        "occlusion by mask": ("occlusion", lambda: occlusion.MASK(fresh())),
+        "occlusion by mean": ("occlusion", lambda: occlusion.MEAN(fresh())),
+        f"{len(measured)} heads measured": ("heads", lambda: heads.ablate(fresh(), zeros, groups)),
+        "integrated gradients": ("gradients", lambda: gradients.INTEGRATED_GRADIENTS(fresh())),
+        "smallest set, one order": ("smallest", lambda: smallest.shrink_to_end(replace(whole, case=fresh()), {})),
+        "patch grid of the decoder's stream": (
             "patches",
             lambda: patching.patch_grid(fresh(), replace(second), grid, PatchMode.DENOISE),
-            lambda _: 2,
-            lambda _: layers * LENGTH,
         ),
-        Work("translation without three heads", "again", lambda: translate(off), lambda _: 1),
-        Work("translation with an edge cut", "again", lambda: translate(edge), lambda _: 1),
-    ]
-
-
-def operations(config: ModelConfig) -> tuple[float, float]:
-    """Return the floating-point operations of a pass over 16 + 16 tokens, and of its decoder.
-
-    Two for each token and weight of a matrix; the output projection is not counted.
-    """
-    d, feed_forward = config.d_model, 2 * config.d_model * config.d_feedforward
-    encoder = 2 * LENGTH * config.num_encoder_layers * (4 * d * d + feed_forward)
-    decoder = 2 * LENGTH * config.num_decoder_layers * (8 * d * d + feed_forward)
-    return encoder + decoder, decoder
+        "translation without three heads": ("again", lambda: translate(off)),
+        "translation with an edge cut": ("again", lambda: translate(edge)),
+    }
 
 
 def matrix_speed(width: int) -> float:
@@ -202,21 +161,11 @@ def matrix_speed(width: int) -> float:
     return 2 * len(rows) * right.numel() / best
 
 
-def median_and_answer(run: Callable[[], object], runs: int) -> tuple[float, object]:
-    """Return the median seconds of several runs, and the answer of one before them that warms up."""
-    answer = run()
-    return take_turns({"": run}, runs, warm=True)[""], answer
-
-
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m bench.why", __doc__)
-    parser.add_argument("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
-    parser.add_argument("--size", choices=tuple(SIZES), help="random weights of this size instead")
-    parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")
-    parser.add_argument("--heads", type=int, help="how many heads to measure; default all, of the largest size 16")
-    parser.add_argument("--runs", type=integer(), default=5, help="of which the median is taken, default 5")
-    add_json(parser, "also write the lines as one list")
-    return parse_args(parser, argv)
+def count_flops(work: Callable[[], object], *, inference: bool = True) -> float:
+    """Return the floating-point operations of the matrix products. inference: False if `work` sets its own mode."""
+    with FlopCounterMode(display=False, custom_mapping=UNCOUNTED) as counter, torch.inference_mode(inference):
+        work()
+    return counter.get_total_flops()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from torch import nn
 from attention_atlas.model.nets.products import packed, packing_is_supported
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.wire import blocks
-from bench import parts
+from bench import parts, why
 
 
 def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
@@ -34,7 +34,7 @@ def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
 def test_products_of_packed_matrices_are_counted(rows):
     """Or a method that multiplies by them takes less time than its bound."""
     product = packed(nn.Parameter(torch.randn(16, 48).half().float().t()))
-    assert parts.count_flops(lambda: product(torch.randn(rows, 3, 16))) == 2 * rows * 3 * 16 * 48
+    assert why.count_flops(lambda: product(torch.randn(rows, 3, 16))) == 2 * rows * 3 * 16 * 48
 
 
 def test_a_panel_is_timed_to_its_first_part_and_to_its_last(tiny_checkpoint, capsys, monkeypatch):
