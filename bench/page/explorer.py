@@ -65,12 +65,12 @@ def head_switches(stage: Stage) -> Iterator[Measurement]:
 
 def switch_head(page: Page, layer: int, head: int) -> float:
     """Click a thumbnail, and wait until the large map has changed and its title names the head."""
-    page.evaluate(f"window.__image = document.querySelector('{DETAIL}').getAttribute('href')")
+    image = f"document.querySelector('{DETAIL}')?.getAttribute('href')"
     return timed(
         page,
         f"document.querySelector(\".thumbnail[data-layer='{layer}'][data-head='{head}']\").click()",
-        f"document.querySelector('{DETAIL}')?.getAttribute('href') !== window.__image && "
-        f"document.querySelector('.heading-line').textContent.endsWith('Head {head + 1}')",
+        f"{image} !== before && document.querySelector('.heading-line').textContent.endsWith('Head {head + 1}')",
+        watched=image,
     )
 
 
@@ -102,8 +102,8 @@ def first_paint(stage: Stage) -> Iterator[Measurement]:
     yield measure_median("first_paint_30", translate)
 
     def round_trip(_: int) -> float:
-        page.evaluate(f"window.__before = {HISTORY}.value")
-        return timed(page, "document.querySelector('#translate').click()", f"window.__before !== {HISTORY}.value")
+        click, number = "document.querySelector('#translate').click()", f"{HISTORY}.value"
+        return timed(page, click, f"{number} !== before", watched=number)
 
     yield measure_median("first_paint_with_server_30", round_trip)
     page.context.close()

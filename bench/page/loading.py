@@ -7,8 +7,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 
-from playwright.sync_api import Page
-
 from attention_atlas.viz import shell
 from bench.common import Measurement
 from bench.load import processor_seconds, running_app
@@ -159,7 +157,10 @@ def entered(stage: Stage) -> Iterator[Measurement]:
 
 
 def openings(stage: Stage) -> Iterator[Measurement]:
-    """The longest task of the main thread when something is opened for the first time: the median of some pages."""
+    """The longest task of the main thread when a tab or a part of it is opened for the first time, in milliseconds.
+
+    The median of some pages.
+    """
     stage.app_page().context.close()  # the first request to the server is not measured
     times: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
@@ -168,23 +169,17 @@ def openings(stage: Stage) -> Iterator[Measurement]:
         page.wait_for_selector(f".atlas-explorer {DETAIL}")
         page.evaluate(WATCH_TASKS)
         page.evaluate(WAIT_UNTIL_QUIET)
-        for name, longest in open_everything(page):
-            times.setdefault(name, []).append(longest)
+        for _, name, _ in shell.TABS:
+            page.evaluate("(name) => document.querySelector(`#tab-${name}-button`).click()", name)
+            times.setdefault(name, []).append(page.evaluate(WAIT_UNTIL_QUIET))
+            while (part := page.evaluate(FIND_UNOPENED)) is not None:
+                page.evaluate("window.__next.click()")
+                times.setdefault(f"{name}, {part}", []).append(page.evaluate(WAIT_UNTIL_QUIET))
         page.context.close()
     medians_by_name = {name: statistics.median(values) for name, values in times.items()}
     for name, value in medians_by_name.items():
         yield Measurement(f"longest task: {name}", value, "ms")
     yield Measurement("longest task of all", max(medians_by_name.values()), "ms")
-
-
-def open_everything(page: Page) -> Iterator[tuple[str, float]]:
-    """Open every tab and part in the order of the page; yield its label and its longest task in milliseconds."""
-    for _, name, _ in shell.TABS:
-        page.evaluate("(name) => document.querySelector(`#tab-${name}-button`).click()", name)
-        yield name, page.evaluate(WAIT_UNTIL_QUIET)
-        while (part := page.evaluate(FIND_UNOPENED)) is not None:
-            page.evaluate("window.__next.click()")
-            yield f"{name}, {part}", page.evaluate(WAIT_UNTIL_QUIET)
 
 
 def idle(stage: Stage) -> Iterator[Measurement]:

@@ -33,7 +33,8 @@ STORE = """const { store } = await import(
   performance.getEntriesByType('resource').find(({ name }) => name.endsWith('/store/store.js')).name);"""
 
 # Runs in the page: act, wait until `done` holds, then until a frame was painted with it; returns milliseconds.
-TIMED = """async ([act, done]) => {
+TIMED = """async ([act, done, watched]) => {
+  window.before = (0, eval)(watched);
   const begin = performance.now();
   (0, eval)(act);
   while (!(0, eval)(done)) await new Promise((resolve) => requestAnimationFrame(resolve));
@@ -86,9 +87,12 @@ class Stage:
         return self._urls[command]
 
 
-def timed(page: Page, act: str, done: str) -> float:
-    """Return the milliseconds from running `act` in the page to the painted frame in which `done` is true."""
-    return page.evaluate(TIMED, [act, done])
+def timed(page: Page, act: str, done: str, *, watched: str = "") -> float:
+    """Return the milliseconds from running `act` in the page to the painted frame in which `done` is true.
+
+    watched: an expression whose value before the act is `before` in `done`
+    """
+    return page.evaluate(TIMED, [act, done, watched])
 
 
 def medians(times: dict[str, list[float]], *, warm_up: int = WARM_UP) -> Iterator[Measurement]:
@@ -97,9 +101,9 @@ def medians(times: dict[str, list[float]], *, warm_up: int = WARM_UP) -> Iterato
         yield Measurement(name, round(statistics.median(values[warm_up:]), 1), "ms")
 
 
-def measure_median(name: str, measure: Callable[[int], float], *, runs: int = RUNS + WARM_UP) -> Measurement:
+def measure_median(name: str, measure: Callable[[int], float]) -> Measurement:
     """Return the median milliseconds of measure(0), measure(1), ... without the first values."""
-    return next(medians({name: [measure(i) for i in range(runs)]}))
+    return next(medians({name: [measure(i) for i in range(WARM_UP + RUNS)]}))
 
 
 def heap_metrics(session: CDPSession) -> dict[str, float]:

@@ -40,13 +40,14 @@ def lab_heads(stage: Stage) -> Iterator[Measurement]:
 
 def filter_heads(page: Page) -> float:
     """Show only the heads without a name, or all again, and wait until the count of heads has changed."""
-    page.evaluate("window.__count = document.querySelector('#panel-heads-survey .count').textContent")
+    count = "document.querySelector('#panel-heads-survey .count').textContent"
     menu = """[...document.querySelectorAll('#panel-heads-survey select')].find(
         menu => [...menu.options].some(option => option.value === 'none'))"""
     return timed(
         page,
         f"const menu = {menu}; menu.value = menu.value ? '' : 'none';menu.dispatchEvent(new Event('change'))",
-        "document.querySelector('#panel-heads-survey .count').textContent !== window.__count",
+        f"{count} !== before",
+        watched=count,
     )
 
 
@@ -94,24 +95,24 @@ def click_panel(tab: str, place: str, name: str) -> str:
 def open_panel(page: Page, name: str, click: str) -> float:
     """Open a closed panel, and wait until its content was asked for again and painted."""
     panel = f"document.querySelector('#panel-{name} .atlas-panel')"
-    page.evaluate(f"window.__drawn = {panel}?.dataset.drawn")
     return timed(
         page,
         click,
-        f"{panel}?.dataset.drawn && {panel}.dataset.drawn !== window.__drawn && "
+        f"{panel}?.dataset.drawn && {panel}.dataset.drawn !== before && "
         f"{panel}.ariaBusy === 'false' && "
         f"[...{panel}.querySelectorAll('.figure')].every(figure => figure.querySelector('.main-svg'))",
+        watched=f"{panel}?.dataset.drawn",
     )
 
 
 def verify_again(page: Page) -> float:
     """Run the checks again, and wait until every check has its verdict."""
     panel = "document.querySelector('#panel-verify .atlas-panel')"
-    page.evaluate(f"window.__drawn = {panel}.dataset.drawn")
     return timed(
         page,
         "document.querySelector('#verify-again').click()",
-        f"{panel}.dataset.drawn !== window.__drawn && {panel}.querySelector('.text.good, .text.bad')",
+        f"{panel}.dataset.drawn !== before && {panel}.querySelector('.text.good, .text.bad')",
+        watched=f"{panel}.dataset.drawn",
     )
 
 
@@ -134,12 +135,12 @@ def stepper(stage: Stage) -> Iterator[Measurement]:
         times["back_30"].append(
             timed(page, f"{STEPPER}.querySelector('[data-move=back]').click()", f"{STEPPER}.dataset.step === '30'")
         )
-        page.evaluate(f"window.__opened = {STEPPER}.dataset.opened")
         times["force_30"].append(
             timed(
                 page,
                 f"{STEPPER}.querySelectorAll('.candidate:not(.taken)')[{i % 9}].click()",
-                f"{STEPPER}.dataset.opened !== window.__opened && {STEPPER}.dataset.step === '31'",
+                f"{STEPPER}.dataset.opened !== before && {STEPPER}.dataset.step === '31'",
+                watched=f"{STEPPER}.dataset.opened",
             )
         )
         branches.click()
