@@ -13,7 +13,7 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz.questions import steps
 from attention_atlas.viz.server.ask import answer_or_refusal
 from attention_atlas.viz.wire import fields
-from attention_atlas.viz.words import files, read
+from attention_atlas.viz.words import files, for_page, read
 
 JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], [1, "a"], {}, {"a": 1}, [[1]])
 FIELDS = ("branch", "step", "token", "text", "joined", "width", "penalty", "ids", "first", "second", "holds")
@@ -26,7 +26,7 @@ def translators(tiny_translator) -> Translators:
 
 def test_an_invalid_request_gets_a_refusal(caplog) -> None:
     answer = answer_or_refusal(BatchLimits(), functools.partial(fields.read_integer, {"step": "b"}, "step"))
-    assert answer["error"] == "invalid" and answer["message"] == {
+    assert answer["error"] == "invalid" and for_page(answer["message"]) == {
         "say": "The page asked for something unknown: {what}",
         "with": {"what": "step 'b'"},
     }
@@ -42,8 +42,9 @@ def test_a_bug_gets_an_internal_error_and_a_log_entry_without_the_request(caplog
 
     with caplog.at_level(logging.ERROR):
         answer = answer_or_refusal(BatchLimits(), broken)
-    assert answer["error"] == "internal" and answer["message"]["with"] == {"error": error.__name__}
-    assert all(answer["message"]["say"] in read(path) for path in files().values())
+    message = answer["message"]
+    assert answer["error"] == "internal" and message.values == {"error": error.__name__}
+    assert all(message.english in read(path) for path in files().values())
     assert "broken" in caplog.text and error.__name__ in caplog.text and typed not in caplog.text
 
 

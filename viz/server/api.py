@@ -39,9 +39,7 @@ from attention_atlas.viz.server.endpoints import (
     ENDPOINTS,
     EndpointContext,
     build,
-    check_integer,
-    check_string,
-    check_token_ids,
+    check_range,
     endpoint,
     read_enum,
     table,
@@ -111,7 +109,7 @@ def attention(
     trace = context.translate(text, direction)
     if map_kind is None:
         return _all_maps(trace, format)
-    return _single_map(trace, map_kind, check_integer("layer", layer), check_integer("head", head), format)
+    return _single_map(trace, map_kind, layer, head, format)
 
 
 @endpoint(returns="the most probable next tokens after the prefix")
@@ -130,13 +128,12 @@ def step(
         prefix, prefix_tokens, candidates (id, token, probability; most probable first), entropy (bits), end_id (the
         candidate that ends the sentence).
     """
-    if not 1 <= check_integer("candidates", candidates) <= TOP_TOKENS:
-        raise ValueError(f"candidates must be 1 to {TOP_TOKENS}, found {candidates}.")
+    check_range("candidates", candidates, TOP_TOKENS)
     translator, code = context.select(direction)
     end = translator.tokenizer.end_id
-    ids = check_token_ids("prefix", prefix or [])
+    ids = prefix or []
     # The last row of the trace holds the distribution after the prefix, whichever token is forced there.
-    trace = translator.trace(check_string("text", text), code, target=[*ids, end], interventions=context.interventions)
+    trace = translator.trace(text, code, target=[*ids, end], interventions=context.interventions)
     rows = zip(trace.top_ids[-1].tolist(), trace.top_tokens[-1], trace.top_probabilities[-1].tolist())
     ranked = [{"id": i, "token": token, "probability": p} for i, token, p in rows]
     return {
@@ -162,11 +159,7 @@ def score(context: EndpointContext, text: str, target: str, direction: str = "")
         its end.
     """
     translator, code = context.select(direction)
-    return describe(
-        translator.trace(
-            check_string("text", text), code, target=check_string("target", target), interventions=context.interventions
-        )
-    )
+    return describe(translator.trace(text, code, target=target, interventions=context.interventions))
 
 
 def describe(trace: TranslationTrace) -> dict:
@@ -309,10 +302,10 @@ def why_patch(
         where the sentences have no common place); columns: tokens or heads; recovered: (patched - base) / (other -
         base), null where base and other are less than 1 nat apart; text, second, translation and target_tokens.
     """
-    find_grid(check_string("place", place))  # raises ValueError
+    find_grid(place)  # raises ValueError
     patch_direction = read_enum("way", way, PatchMode)
     scene = _scene(context, text, step, contrast, direction)
-    effects = patch_with(scene, check_string("second", second), place, patch_direction)
+    effects = patch_with(scene, second, place, patch_direction)
     return to_jsonable({**question_fields(scene), "second": second, "place": place, **effects.as_plain()})
 
 
@@ -347,10 +340,9 @@ def why_circuit(
         kept: the share of metric - other that the edges keep alone, measured; random: that of as many random edges;
         second, text, translation and target_tokens.
     """
-    if not 1 <= check_integer("edges", edges) <= MAX_EDGES:
-        raise ValueError(f"edges must be 1 to {MAX_EDGES}, found {edges}.")
+    check_range("edges", edges, MAX_EDGES)
     scene = _scene(context, text, step, contrast, direction)
-    pair = pair_with(scene, check_string("second", second))
+    pair = pair_with(scene, second)
     return as_plain(scene, second, score_edges(scene.translator, pair), pair, edges)
 
 
@@ -370,8 +362,7 @@ def lens(context: EndpointContext, text: str, words: int = 3, direction: str = "
         how clearly the lens points there (a proxy); translations: the decoder's, with each layer's stream in place of
         the encoder's output; source_tokens, text, translation and target_tokens.
     """
-    if not 1 <= check_integer("words", words) <= TOP:
-        raise ValueError(f"words must be 1 to {TOP}, found {words}.")
+    check_range("words", words, TOP)
     scene = _scene(context, text, 0, "", direction)
     translator, trace = scene.translator, scene.trace
     lens_words = scene.lenses and encoder_lens(translator.model, scene.output, scene.lenses)
@@ -410,8 +401,7 @@ def why_smallest(
     replacement = read_enum("instead", instead, Replacement)
     if replacement is Replacement.RESAMPLE:
         raise ValueError('instead must be "zero" or "mean" here, found "resample".')
-    if not 1 <= check_integer("orders", orders) <= len(ORDERS):
-        raise ValueError(f"orders must be 1 to {len(ORDERS)}, found {orders}.")
+    check_range("orders", orders, len(ORDERS))
     scene = _scene(context, text, 0, "", direction)
     whole = smallest.open_translation(scene.case, scene.translator, scene.trace)
     values = make_ablation_values(whole.case, scene.translator, scene.trace, replacement).draws[0]
@@ -425,6 +415,6 @@ def why_smallest(
 def _scene(context: EndpointContext, text: str, step: int, contrast: str, direction: str) -> Scene:
     """Translate a text and ask about one of its tokens; step -1 for the least certain content word."""
     translator, trace = context.select(direction)[0], context.translate(text, direction)
-    at = None if check_integer("step", step) == -1 else step
-    question = PageQuestion.of(trace, at, check_string("contrast", contrast) or Against.RUNNER_UP)
+    at = None if step == -1 else step
+    question = PageQuestion.of(trace, at, contrast or Against.RUNNER_UP)
     return Scene(trace, Selection(), translator, page_question=question, means_cache=context.means_cache)

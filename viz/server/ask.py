@@ -27,13 +27,12 @@ from starlette.routing import Route
 
 from attention_atlas.model.serve.cancellation import raise_if_cancelled
 from attention_atlas.model.serve.limits import BatchLimits
-from attention_atlas.model.trace.language import error_message
 from attention_atlas.viz.questions.registry import QUESTIONS, Context, ask
 from attention_atlas.viz.server import endpoints
 from attention_atlas.viz.server.endpoints import refusal
 from attention_atlas.viz.server.request_queue import yield_turn
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.words import for_page, say
+from attention_atlas.viz.words import for_page
 
 JSON, LINES = "application/json", "application/x-ndjson"
 MIN_GZIP_BYTES = 2_000  # smaller answers are sent uncompressed
@@ -149,20 +148,14 @@ def is_refusal(content: Mapping) -> bool:
 
 
 def answer_or_refusal(limits: BatchLimits, compute: functools.partial) -> object:
-    """Return compute(), or an error answer whose message the page translates."""
+    """Return compute() on a share of the model, or an error answer."""
 
     def compute_on_share() -> object:
         with limits.share():
             raise_if_cancelled()
             return compute()
 
-    return endpoints.answer_or_refusal(compute_on_share, _fault, lambda error: for_page(error_message(error)))
-
-
-def _fault(error: str) -> dict:
-    return for_page(
-        say("This is a fault of the program ({error}), not of what you asked. Its log says where.", error=error)
-    )
+    return endpoints.answer_or_refusal(compute_on_share)
 
 
 async def _lines(parts: Generator[dict | File], limits: BatchLimits) -> AsyncIterator[bytes]:

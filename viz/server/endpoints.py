@@ -25,6 +25,7 @@ from attention_atlas.model.serve.cancellation import Cancelled
 from attention_atlas.model.serve.limits import Busy
 from attention_atlas.model.trace import interventions_file, is_integer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.language import error_message, say
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
@@ -45,73 +46,58 @@ log = logging.getLogger(__name__)
 def with_envelope(handler: Callable[..., dict]) -> Callable[..., dict]:
     """Wrap a function so that its answers carry "api_version" and "status". Errors become answers, too."""
 
-    def internal_error_message(error: str) -> str:
-        return f"The server could not answer ({error}). Other requests are unaffected; please report this."
-
     @functools.wraps(handler)
     def answer(*args: object, **options: object) -> dict:
-        return answer_or_refusal(
-            lambda: {"api_version": VERSION, "status": "ok", **handler(*args, **options)}, internal_error_message, str
-        )
+        return answer_or_refusal(lambda: {"api_version": VERSION, "status": "ok", **handler(*args, **options)})
 
     return answer
 
 
-def answer_or_refusal(
-    compute: Callable[[], object],
-    internal_error_message: Callable[[str], object],
-    caller_error_message: Callable[[Exception], object],
-) -> object:
-    """Return compute(), or a refusal that says why it failed.
-
-    Messages are strings for the endpoints; for the page's questions (viz/server/ask.py) they are objects that the page
-    translates.
-
-    Args:
-        compute: computes the answer
-        internal_error_message: turns the name of an unexpected exception's type into a message
-        caller_error_message: turns a ValueError or Busy, which callers can cause, into a message
+def answer_or_refusal(compute: Callable[[], object]) -> object:
+    """Return compute(), or a refusal that says why it failed, in Words where the page can translate it.
 
     Unexpected exceptions are logged with the line of code that raised them, without what the caller sent.
     """
     try:
         return compute()
     except Busy as error:
-        return refusal("busy", caller_error_message(error))
+        return refusal("busy", error_message(error))
     except Cancelled:
         # Usually nobody reads this. "busy", because the request was valid and can be repeated.
         return refusal("busy", "The caller left before the answer was complete.")
     except ValueError as error:
-        return refusal("invalid", caller_error_message(error))
+        return refusal("invalid", error_message(error))
     except Exception as error:  # Gradio would answer and log an uncaught error in its own form
         log.error("a request failed:\n%s", describe(error))
-        return refusal("internal", internal_error_message(type(error).__name__))
+        name = type(error).__name__
+        return refusal(
+            "internal",
+            say("This is a fault of the program ({error}), not of what you asked. Its log says where.", error=name),
+        )
 
 
-def refusal(kind: str, message: object) -> dict:
+def refusal(kind: str, message: str) -> dict:
     """Return an error answer. kind: "invalid", "busy" or "internal"."""
     return {"api_version": VERSION, "status": "error", "error": kind, "message": message}
 
 
-def check_string(name: str, value: object) -> str:
-    """Return `value` unchanged. Raises ValueError, naming the field `name`, unless it is a string."""
-    if not isinstance(value, str):
+def check_type(name: str, value: object, declared: object) -> None:
+    """Raise ValueError, naming the field `name`, unless the value has the type that the endpoint declares for it."""
+    if declared is str and not isinstance(value, str):
         raise ValueError(f"{name} must be a string, found {type(value).__name__}.")
-    return value
-
-
-def check_integer(name: str, value: object) -> int:
-    """Return `value` unchanged. Raises ValueError, naming the field `name`, unless it is an integer."""
-    if not is_integer(value):
+    if declared is int and not is_integer(value):
         raise ValueError(f"{name} must be a whole number, found {value!r:.80}.")
-    return value
+    if declared == list[int] | None and value:  # null and "" stand for an empty list
+        if not isinstance(value, list):
+            raise ValueError(f"{name} must be a list of token ids, found {type(value).__name__}.")
+        for token_id in value:
+            check_type(f"an id of {name}", token_id, int)
 
 
-def check_token_ids(name: str, value: object) -> list[int]:
-    """Return `value` unchanged. Raises ValueError, naming the field `name`, unless it is a list of integers."""
-    if not isinstance(value, list):
-        raise ValueError(f"{name} must be a list of token ids, found {type(value).__name__}.")
-    return [check_integer(f"an id of {name}", i) for i in value]
+def check_range(name: str, value: int, most: int) -> None:
+    """Raise ValueError, naming the field `name`, unless the value is from 1 to `most`."""
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} must be 1 to {most}, found {value}.")
 
 
 def read_interventions(value: object) -> Interventions:
@@ -157,19 +143,19 @@ class EndpointContext:
     means_cache: MeansCache = field(default_factory=MeansCache)
     interventions: Interventions = NO_INTERVENTIONS
 
-    def select(self, direction: object) -> tuple[Translator, str]:
+    def select(self, direction: str) -> tuple[Translator, str]:
         """Return the translator and the language pair, such as "de-en", that the field `direction` names.
 
         direction: a route's label, such as "de-en" or, where several checkpoints serve the pair, one with the
             checkpoint's name; "" for the app's first
         """
-        route = self.translators.route(check_string("direction", direction) or self.translators.routes[0].label)
+        route = self.translators.route(direction or self.translators.routes[0].label)
         return self.translators[route.label], route.direction
 
-    def translate(self, text: object, direction: object, beam: int = 1) -> TranslationTrace:
+    def translate(self, text: str, direction: str, beam: int = 1) -> TranslationTrace:
         """Return the trace of a text's translation under the request's interventions."""
         translator, code = self.select(direction)
-        return translator.translate(check_string("text", text), code, beam=beam, interventions=self.interventions)
+        return translator.translate(text, code, beam=beam, interventions=self.interventions)
 
 
 # The last, optional field of every endpoint, and its lines in each endpoint's docstring, before "Returns:".
@@ -220,6 +206,8 @@ class Endpoint:
     def bind(self, context: EndpointContext) -> Callable[..., dict]:
         """Return the function that Gradio calls, with the signature, types and docstring that it shows to programs."""
         signature = inspect.signature(self.compute).replace(parameters=[*self.fields.values()])
+        # Types instead of their names, which Gradio would resolve again at each call.
+        types = typing.get_type_hints(self.compute) | {INTERVENTIONS_FIELD.name: dict | None}
 
         @with_envelope
         @functools.wraps(self.compute)
@@ -229,11 +217,11 @@ class Endpoint:
             except TypeError as error:  # calls that check_call() has not seen, such as those of MCP
                 raise ValueError(f"{error}: {self._known_fields}.") from error
             interventions = read_interventions(arguments.pop(INTERVENTIONS_FIELD.name, None))
+            for name, value in arguments.items():
+                check_type(name, value, types[name])
             return self.compute(replace(context, interventions=interventions), **arguments)
 
         handler.__signature__ = signature
-        # Types instead of their names, which Gradio would resolve again at each call.
-        types = typing.get_type_hints(self.compute) | {INTERVENTIONS_FIELD.name: dict | None}
         handler.__annotations__ = {name: types[name] for name in (*self.fields, "return")}
         handler.__doc__ = inspect.getdoc(self.compute).replace(
             RETURNS_HEADING, f"{INTERVENTIONS_DOC}{RETURNS_HEADING}", 1
@@ -252,7 +240,7 @@ class Endpoint:
             body: a JSON object
             by_field: whether the body holds the fields by name; otherwise "data" lists their values in order
 
-        Raises ValueError for unknown, missing or too long fields. The endpoint itself checks the values' types.
+        Raises ValueError for unknown, missing or too long fields. bind() checks the values' types.
         """
         known = self._known_fields
         values = body if by_field else body.get("data")
