@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,14 +28,7 @@ AXES = {"tokens": "target tokens seen", "updates": "updates", "hours": "hours of
 SMOOTHED = "training loss (smoothed labels)"
 NATS = "nats a token"
 LOSS = "loss"  # the key of an evaluation's loss; the others are a direction and a dev set
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A curve: x and y, both float [points]."""
-
-    x: np.ndarray
-    y: np.ndarray
+Curve = tuple[list[float], list[float]]  # x and y of its points
 
 
 @dataclass(frozen=True)
@@ -70,26 +63,23 @@ def read(path: Path, *, x: str = "tokens") -> TrainingRun:
             "tokens": list(accumulate(line["tokens"] for line in trained)),
             "hours": [seconds / 3600 for seconds in accumulate(line["seconds"] for line in trained)],
         }[x]
-        dev: dict[str, dict[str, list[tuple[float, float]]]] = {}
+        dev: dict[str, dict[str, Curve]] = {}
         for update, scores in evaluated:
             # The log of a continued run may lack its first lines; earlier updates are drawn at the start.
             position = float(np.interp(update, [0, *updates], [0, *steps]))
             for weights in ("weights", "average"):
                 for name, value in _values(scores.get(weights, {})):
-                    dev.setdefault(name, {}).setdefault(weights, []).append((position, value))
-        loss = Curve(np.array(steps, float), np.array([line["loss"] for line in trained], float))
+                    positions, values = dev.setdefault(name, {}).setdefault(weights, ([], []))
+                    positions.append(position)
+                    values.append(value)
+        loss = steps, [float(line["loss"]) for line in trained]
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror}") from error
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{file} is not the log of a training run: {error}") from error
     if not trained:
         raise ValueError(f"{file} holds no training loss yet")
-    name = file.resolve().parent.name if file.name == LOG else file.stem
-    return TrainingRun(
-        name,
-        loss,
-        {panel: {w: Curve(*np.array(points).T) for w, points in lines.items()} for panel, lines in dev.items()},
-    )
+    return TrainingRun(file.resolve().parent.name if file.name == LOG else file.stem, loss, dev)
 
 
 def _values(scores: dict) -> list[tuple[str, float]]:
@@ -111,29 +101,25 @@ def draw(runs: Sequence[TrainingRun], *, x: str = "tokens") -> Figure:
     names = list(dict.fromkeys(name for run in runs for name in run.dev))
 
     def training(axes: Axes) -> None:
-        for run, colour in zip(runs, _colours(runs)):
-            axes.plot(run.loss.x, run.loss.y, color=colour, linewidth=1.2, label=run.name)
+        for run, colour in zip(runs, cycle(paper.COLOURS)):
+            axes.plot(*run.loss, color=colour, linewidth=1.2, label=run.name)
         _finish(axes, SMOOTHED, NATS, x)
         paper.legend(axes)
 
     def evaluation(axes: Axes, name: str) -> None:
-        for run, colour in zip(runs, _colours(runs)):
+        for run, colour in zip(runs, cycle(paper.COLOURS)):
             lines = run.dev.get(name, {})
             for weights, curve in lines.items():
                 solid = weights == "average" or "average" not in lines
                 label = {"average": "averaged weights", "weights": "last weights"}[weights] if len(runs) == 1 else None
                 width, style, size = (1.6, "-", 3) if solid else (1.0, ":", 2)
                 look = {"linewidth": width, "linestyle": style, "marker": "o", "markersize": size}
-                axes.plot(curve.x, curve.y, color=colour, label=label, **look)
+                axes.plot(*curve, color=colour, label=label, **look)
         _finish(axes, title(name), NATS if name == LOSS else "BLEU", x)
         if name == names[0]:
             paper.legend(axes)
 
     return paper.panels([training, *((lambda axes, name=name: evaluation(axes, name)) for name in names)])
-
-
-def _colours(runs: Sequence[TrainingRun]) -> list[str]:
-    return [paper.COLOURS[i % len(paper.COLOURS)] for i in range(len(runs))]
 
 
 def _finish(axes: Axes, heading: str, unit: str, x: str) -> None:

@@ -50,17 +50,17 @@ def run(tmp_path: Path) -> Path:
 def test_curves_have_the_values_of_the_log(run, x, steps, evaluated):
     curves = learning_curves.read(run, x=x)
     assert curves.name == "first"
-    np.testing.assert_allclose(curves.loss.x, steps)
-    np.testing.assert_allclose(curves.loss.y, [6.0, 4.0])
+    np.testing.assert_allclose(curves.loss[0], steps)
+    np.testing.assert_allclose(curves.loss[1], [6.0, 4.0])
     assert list(curves.dev) == ["loss", "de-en multi30k", "en-fr news-2020"]
     assert [*map(learning_curves.title, curves.dev)] == [
         "dev loss",
         "dev BLEU, de → en multi30k",
         "dev BLEU, en → fr news-2020",
     ]
-    np.testing.assert_allclose(curves.dev["loss"]["average"].x, evaluated)
-    np.testing.assert_allclose(curves.dev["loss"]["weights"].y, [5.0, 4.0])
-    np.testing.assert_allclose(curves.dev["en-fr news-2020"]["average"].y, [13.0, 23.0])
+    np.testing.assert_allclose(curves.dev["loss"]["average"][0], evaluated)
+    np.testing.assert_allclose(curves.dev["loss"]["weights"][1], [5.0, 4.0])
+    np.testing.assert_allclose(curves.dev["en-fr news-2020"]["average"][1], [13.0, 23.0])
 
 
 def test_several_runs_share_panels_in_their_own_colours(run, tmp_path):
