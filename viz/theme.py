@@ -60,13 +60,16 @@ def css_variables() -> str:
     return f":root {{ {light}; {fonts} }}\n.dark, body.dark {{ {dark} }}\n"
 
 
-def figure_layout(**changes) -> dict:
-    """Return the Plotly layout of all figures (transparent, mid-grey text, tight margins) with changes."""
+def figure_layout(*, top: int = 8, **changes) -> dict:
+    """Return the Plotly layout of all figures (transparent, mid-grey text, tight margins) with changes.
+
+    top: the upper margin in pixels
+    """
     layout = {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": ", ".join(FONT), "size": 12, "color": FIGURE_TEXT},
-        "margin": {"l": 8, "r": 8, "t": 32, "b": 8},
+        "margin": {"l": 8, "r": 8, "t": top, "b": 8},
         "separators": ".\u202f",  # of decimals, of thousands
     }
     return {**layout, **changes}

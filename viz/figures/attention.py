@@ -127,7 +127,7 @@ def plot_heatmap(
             title={"text": f"{labels.KIND_TITLES[view.kind]}, {_heads_title(view)}: {scores.unit}"},
             xaxis={**_axis(scores.columns, scores.column_title), "side": "top"},
             yaxis={**_axis(scores.rows, scores.row_title), "autorange": "reversed"},
-            margin={"l": 8, "r": 8, "t": 96, "b": 8},
+            top=96,
         ),
     )
 
@@ -170,7 +170,7 @@ def plot_grid(
             title={"text": f"{labels.KIND_TITLES[kind]}: all heads"},
             xaxis={**_ticks("H", heads, shape[3], columns), "side": "top"},
             yaxis={**_ticks("L", layers, shape[1], rows), "autorange": "reversed"},
-            margin={"l": 8, "r": 8, "t": 72, "b": 8},
+            top=72,
         ),
     )
     figure.data[0].text = text.reshape(size)  # set afterwards: the constructor copies cell by cell
@@ -200,7 +200,7 @@ def plot_lines(trace: TranslationTrace, view: View | Kind | None = None, *, cove
         layout=theme.figure_layout(
             xaxis={**AXIS, "range": [-0.35, 1.35], "tickvals": [0, 1], "side": "top"},
             yaxis={"visible": False, "autorange": "reversed"},
-            margin={"l": 8, "r": 8, "t": 40, "b": 8},
+            top=40,
         )
     )
     for part, colour in zip(views, theme.HEAD_COLOURS):

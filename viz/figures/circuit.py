@@ -143,7 +143,6 @@ def _layout(shape: ModelShape) -> dict:
     return theme.figure_layout(
         showlegend=False,
         hovermode="closest",
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
         shapes=[
             {"type": "rect", "x0": start - 0.5, "x1": end - 0.5, **BAND} for start, end in list(bands.values())[::2]
         ],

@@ -55,7 +55,7 @@ def plot_curves(
         yaxis={"title": {"text": y_title}, **GRID},
         showlegend=len(curves) > 1,
         legend=LEGEND,
-        margin={"l": 8, "r": 8, "t": 28 if len(curves) > 1 else 8, "b": 8},
+        top=28 if len(curves) > 1 else 8,
     )
     if logarithmic:
         layout["xaxis"] |= {"type": "log", **_ticks(np.arange(len(where)) if x is None else np.asarray(x))}
@@ -98,7 +98,7 @@ def plot_regression(
             xaxis={"title": {"text": "x"}, **GRID},
             yaxis={"title": {"text": "y"}, **GRID},
             legend=LEGEND,
-            margin={"l": 8, "r": 8, "t": 28, "b": 8},
+            top=28,
         ),
     )
     return figure.update_traces(hovertemplate="%{x:.3f}: %{y:.4f}")
@@ -137,7 +137,6 @@ def plot_rotation(points: np.ndarray, shift: int, *, name: str) -> go.Figure:
             xaxis={"title": {"text": join((say("cosine"), name), ", ")}, **axis},
             yaxis={"title": {"text": join((say("sine"), name), ", ")}, **axis, "scaleanchor": "x"},
             showlegend=False,
-            margin={"l": 8, "r": 8, "t": 8, "b": 8},
         ),
     )
     look = {"showarrow": True, "arrowhead": 2, "arrowwidth": 1.5, "arrowcolor": strong, "standoff": 5}

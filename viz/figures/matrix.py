@@ -59,7 +59,6 @@ def plot_matrix(
     layout = theme.figure_layout(
         xaxis=_axis(x, column_title, values.shape[1]),
         yaxis={**_axis(y, row_title, values.shape[0]), "autorange": "reversed"},
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
     )
     return go.Figure(heatmap, layout)
 
