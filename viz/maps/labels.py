@@ -49,6 +49,11 @@ def _to_visible(character: str, *, is_alone: bool) -> str:
     return character
 
 
+def text_of(token: str) -> dict:
+    """Return a token for the page, as {text, symbol}."""
+    return {"text": display(token), "symbol": is_symbol(token)}
+
+
 def word_label(tokens: Sequence[str]) -> str:
     """Return the word that these tokens spell, without the space mark; bytes are decoded if they are valid UTF-8."""
     parts: list[str] = []

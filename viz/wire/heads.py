@@ -42,7 +42,7 @@ def effects_block(
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
         value, is_measured = float(values[kind][layer, head]), bool(is_known[kind][layer, head])
         flips = is_measured and measured.flips is not None and bool(measured.flips[kind][layer, head])
-        where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": format_effect(value)}
+        where = {**labels.place(kind, layer, head), "n": format_effect(value)}
         if not is_measured:
             name = say("{kind}, layer {layer}, head {head}: {n} nats, estimated from its gate's slope.", **where)
         elif flips:
@@ -80,7 +80,7 @@ def sets_block(
 
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
         count = int(counts[kind][layer, head])
-        where = {"kind": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1, "n": count, "all": len(sets)}
+        where = {**labels.place(kind, layer, head), "n": count, "all": len(sets)}
         name = say("{kind}, layer {layer}, head {head}: needed in {n} of {all} orders.", **where)
         return {"value": count / len(sets) if count else None, "text": str(count or ""), "name": name, "marks": []}
 
@@ -127,4 +127,4 @@ def format_effect(value: float) -> str:
 
 def head_name(kind: AttentionKind, layer: int, head: int) -> Words:
     """Return a short name of a head; layer and head from 0."""
-    return say("{kind} {layer}.{head}", kind=labels.KIND_TITLES[kind], layer=layer + 1, head=head + 1)
+    return say("{kind} {layer}.{head}", **labels.place(kind, layer, head))

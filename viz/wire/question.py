@@ -63,7 +63,7 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
     token, contrast = token_names(trace, question)
     return {
         "tokens": [
-            {"text": labels.display(token), "symbol": is_symbol(token), "probability": float(np.exp(value))}
+            {**labels.text_of(token), "probability": float(np.exp(value))}
             for token, value in zip(trace.target_tokens, trace.log_probability)
         ],
         "step": step,

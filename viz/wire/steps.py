@@ -9,7 +9,6 @@ import numpy as np
 
 from attention_atlas.model.trace.decoding import describe_decoding
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz import theme
 from attention_atlas.viz.maps import labels
@@ -42,7 +41,7 @@ def _branch_to_plain(branch: Branch) -> dict:
         "number": branch.number,
         "origin": branch.origin.value,
         "ids": branch.ids,
-        "tokens": _tokens(branch.tokens),
+        "tokens": list(map(labels.text_of, branch.tokens)),
         "probabilities": np.exp(branch.log_probabilities).tolist(),
         "total": branch.total,
         "given": branch.given,
@@ -82,14 +81,14 @@ def path_payload(
     return {
         "number": branch.number,
         "vocabulary": vocabulary,
-        "source": _tokens(trace.source_tokens),
-        "read": _tokens(trace.decoder_inputs),
+        "source": list(map(labels.text_of, trace.source_tokens)),
+        "read": list(map(labels.text_of, trace.decoder_inputs)),
         "shared": shared,
         "steps": [_step(trace, step) for step in range(shared, len(trace.target_ids))],
         "kinds": kinds,
         "colours": theme.SCALES["viridis"],
         "rows": _rows(trace, shared) if fits else None,
-        "respelled": None if respelled is None else _tokens(respelled),
+        "respelled": None if respelled is None else list(map(labels.text_of, respelled)),
     }
 
 
@@ -111,7 +110,7 @@ def _step(trace: TranslationTrace, step: int) -> dict:
         "log_probability": float(trace.log_probability[step]),
         "id": trace.target_ids[step],
         "candidates": [
-            {"id": int(i), "text": labels.display(token), "symbol": is_symbol(token), "probability": float(p)}
+            {"id": int(i), **labels.text_of(token), "probability": float(p)}
             for i, token, p in zip(trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])
         ],
     }
@@ -176,8 +175,7 @@ def beam_payload(result: object, pieces: Sequence[str]) -> dict:
             {
                 "parent": n.parent,
                 "id": n.token_id,
-                "text": labels.display(pieces[n.token_id]),
-                "symbol": is_symbol(pieces[n.token_id]),
+                **labels.text_of(pieces[n.token_id]),
                 "depth": n.depth,
                 "probability": float(np.exp(n.log_probability)),
                 "total": n.total,
@@ -191,10 +189,6 @@ def beam_payload(result: object, pieces: Sequence[str]) -> dict:
             for h in result.hypotheses
         ],
     }
-
-
-def _tokens(tokens: Sequence[str]) -> list[dict]:
-    return [{"text": labels.display(token), "symbol": is_symbol(token)} for token in tokens]
 
 
 def _rounded(values: np.ndarray, digits: int) -> list:

@@ -53,11 +53,10 @@ def pyramid(weights: np.ndarray) -> list[Level]:
 
 def _halve(values: np.ndarray, join: np.ufunc, axes: tuple[int, ...] = (0, 1)) -> np.ndarray:
     for axis in axes:
-        length = values.shape[axis]
-        even, odd = (values.take(range(start, length, 2), axis) for start in (0, 1))
-        if length % 2:  # pair the last with 0, which changes neither sums nor maxima of weights
-            odd = np.concatenate([odd, np.zeros_like(odd.take([0], axis) if odd.size else even.take([0], axis))], axis)
-        values = join(even, odd)
+        pairs = np.moveaxis(values, axis, 0)
+        halved, odd = pairs[::2].copy(), pairs[1::2]
+        join(halved[: len(odd)], odd, out=halved[: len(odd)])  # the last may have no partner
+        values = np.moveaxis(halved, 0, axis)
     return values
 
 
