@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -110,29 +111,50 @@ class Caller:
         return translated
 
 
+@dataclass
+class Server:
+    """A program of this project that serves on a port, as a process that can be started again.
+
+    command: with its options, without --port; settings: of subprocess.Popen
+    """
+
+    port: int
+    command: Sequence[str]
+    python: str = sys.executable
+    settings: Mapping[str, object] = field(default_factory=dict)
+    process: subprocess.Popen | None = None
+
+    def start(self) -> Server:
+        """Start the process; wait() waits until it answers."""
+        command = [self.python, *self.command, "--port", str(self.port)]
+        self.process = subprocess.Popen(command, cwd=ROOT, **{"stdout": subprocess.DEVNULL, **self.settings})
+        return self
+
+    def wait(self) -> Server:
+        wait_until_served(self.port, self.process)
+        return self
+
+    def end(self, by: signal.Signals = signal.SIGTERM, seconds: float = 20) -> Server:
+        self.process.send_signal(by)
+        self.process.wait(seconds)
+        return self
+
+
 @contextmanager
 def running_server(*command: str, python: str = sys.executable, **settings) -> Iterator[tuple[int, subprocess.Popen]]:
     """Run `python COMMAND --port PORT` within the context; yield its port and process once it answers.
 
     settings: of subprocess.Popen. The process is ended with SIGTERM, and killed if that takes longer than 10 seconds.
     """
-    port = free_port()
-    process = start_server(port, *command, python=python, **settings)
+    server = Server(free_port(), command, python, settings).start()
     try:
-        wait_until_served(port, process)
-        yield port, process
+        server.wait()
+        yield server.port, server.process
     finally:
-        process.terminate()
         try:
-            process.wait(10)
+            server.end(seconds=10)
         except subprocess.TimeoutExpired:
-            process.kill()
-
-
-def start_server(port: int, *command: str, python: str = sys.executable, **settings) -> subprocess.Popen:
-    """Start `python COMMAND --port PORT`; wait_until_served() waits for it."""
-    settings = {"stdout": subprocess.DEVNULL, **settings}
-    return subprocess.Popen([python, *command, "--port", str(port)], cwd=ROOT, **settings)
+            server.process.kill()
 
 
 @contextmanager

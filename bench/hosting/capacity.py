@@ -23,8 +23,8 @@ from pathlib import Path
 
 from attention_atlas.model.program import add_json, command_line, parse_args, run_program
 from bench.common import write_json
-from bench.hosting.fleet import Replica, fleet
-from bench.load import SENTENCES, Caller, load, processor_seconds, running_app
+from bench.hosting.fleet import fleet
+from bench.load import SENTENCES, Caller, Server, load, processor_seconds, running_app
 from bench.results import FOLDER, table_of_rows
 
 LINKS = re.compile(rb'(?:src|href)="([^"#]+)"')
@@ -125,7 +125,7 @@ def measure(seconds: float, options: list[str]) -> dict[str, object]:
     return costs
 
 
-def measure_saturated(replicas: tuple[Replica, ...], seconds: float) -> float:
+def measure_saturated(replicas: tuple[Server, ...], seconds: float) -> float:
     """Return the answers per second of all replicas, each with two callers, which leave it no idle time."""
     with ThreadPoolExecutor(len(replicas)) as pool:
         loads = list(pool.map(lambda replica: load(replica.port, 2, seconds), replicas))

@@ -8,12 +8,11 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
 from bench.common import ROOT
-from bench.load import APP, start_server, wait_until_served
+from bench.load import APP, Server
 from bench.ports import free_port
 
 SITE = ROOT / "docs" / "hosting" / "nginx.conf"
@@ -52,33 +51,10 @@ def proxy(folder: Path, ports: Sequence[int]) -> Iterator[int]:
         process.wait(20)
 
 
-@dataclass
-class Replica:
-    """The app as a process of its own, which can be started again on the same port."""
-
-    port: int
-    options: tuple[str, ...]
-    process: subprocess.Popen | None = None
-
-    def start(self) -> Replica:
-        """Start the process; wait() waits until it answers."""
-        self.process = start_server(self.port, *APP, *self.options)
-        return self
-
-    def wait(self) -> Replica:
-        wait_until_served(self.port, self.process)
-        return self
-
-    def end(self, by: signal.Signals = signal.SIGTERM) -> Replica:
-        self.process.send_signal(by)
-        self.process.wait(20)
-        return self
-
-
 @contextmanager
-def fleet(folder: Path, options: Sequence[str], count: int = 2) -> Iterator[tuple[int, tuple[Replica, ...]]]:
+def fleet(folder: Path, options: Sequence[str], count: int = 2) -> Iterator[tuple[int, tuple[Server, ...]]]:
     """Run replicas of the app with these options, and nginx in front of them. Yields nginx's port and the replicas."""
-    replicas = tuple(Replica(free_port(), tuple(options)).start() for _ in range(count))
+    replicas = tuple(Server(free_port(), (*APP, *options)).start() for _ in range(count))
     with ExitStack() as stack:
         for replica in replicas:
             stack.callback(lambda replica=replica: replica.process.poll() is None and replica.end(signal.SIGKILL))
