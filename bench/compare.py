@@ -212,10 +212,10 @@ def startup(translator: Translator, args: argparse.Namespace) -> list[Measuremen
 
 def grow(translator: Translator, args: argparse.Namespace) -> list[Measurement]:
     """Measure time and memory by length and batch size, with fitted exponents, and draw them if --png is given."""
-    points = growth.measure(translator, lengths=args.growth_lengths, batches=args.growth_batches, repeats=args.rounds)
+    series = growth.measure(translator, lengths=args.growth_lengths, batches=args.growth_batches, repeats=args.rounds)
     if args.png:
-        growth.draw(points, args.png)
-    return growth.measurements(points)
+        growth.draw(series, args.png)
+    return growth.measurements(series)
 
 
 SECTIONS = {"maps": maps, "batch": batch, "train": train, "startup": startup, "growth": grow}

@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from attention_atlas.model.analysis.trust import FILE
@@ -117,13 +118,8 @@ def tables(path: Path) -> str:
         raise ValueError(f"{path} is not the file of a benchmark")
     if all({"name", "value", "unit"} <= set(row) for row in figures):
         return tables_of_measurements(figures)
-    parts, rows = [], []
-    for row in (*figures, {}):  # one table for each run of rows with the same fields
-        if rows and tuple(row) != tuple(rows[0]):
-            parts.append(table_of_rows(rows))
-            rows = []
-        rows.append(row)
-    return "\n\n".join(parts)
+    # One table for each run of rows with the same fields.
+    return "\n\n".join(table_of_rows(list(rows)) for _, rows in groupby(figures, key=tuple))
 
 
 def tables_of_measurements(measurements: Sequence[Mapping]) -> str:

@@ -97,7 +97,7 @@ class OtherCallers:
 @contextlib.contextmanager
 def other_callers(port: int, *, number: int = 2) -> Iterator[OtherCallers]:
     """Ask for a translation from other callers within the context, which ends after one answer at the earliest."""
-    callers, ended = OtherCallers(), threading.Event()
+    callers, answered, ended = OtherCallers(), threading.Event(), threading.Event()
     expected = Caller(port).call("translate", [SENTENCES[0]])["translation"]
 
     def ask() -> None:
@@ -106,6 +106,7 @@ def other_callers(port: int, *, number: int = 2) -> Iterator[OtherCallers]:
             try:
                 answer = Caller(port).call("translate", [SENTENCES[0]])
                 callers.seconds.append(time.monotonic() - began)
+                answered.set()
                 callers.failed += answer["status"] != "ok"
                 callers.wrong += answer.get("translation", expected) != expected
             except ERRORS:
@@ -116,9 +117,7 @@ def other_callers(port: int, *, number: int = 2) -> Iterator[OtherCallers]:
         jobs = [pool.submit(ask) for _ in range(number)]
         try:
             yield callers
-            deadline = time.monotonic() + 60
-            while not callers.seconds and time.monotonic() < deadline:
-                time.sleep(0.05)
+            answered.wait(60)
         finally:
             ended.set()
         for job in jobs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,34 +31,28 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64)
 LENGTH_IN_BATCH = 32  # tokens of source and target where the batch size grows
 # Expected exponents at most: attention is quadratic in length, and everything is linear in sentences.
 ALLOWED = {"length": 2.0, "batch": 1.0}
-UNITS = {"seconds": (1e3, "ms"), "memory": (2**-20, "MiB")}  # quantity -> factor, unit
+UNITS = {"seconds": "ms", "memory": "MiB"}  # of each quantity
 NAMES = {"maps": "translation with every map", "decode": "decoding alone", "update": "loss and gradient"}
+# The (size, value) points of each (against, quantity, work): against "length" (of source and target of one sentence) or
+# "batch", and quantity and work from UNITS and NAMES. Memory is the peak of tensors and of the traces' arrays, without
+# the weights.
+Series = dict[tuple[str, str, str], list[tuple[int, float]]]
 
 
-@dataclass(frozen=True)
-class Point:
-    """One measurement. work: a key of NAMES; against: "length" (of source and target of one sentence) or "batch";
-    memory: peak bytes of tensors and of the traces' arrays, without the weights."""
-
-    work: str
-    against: str
-    size: int
-    seconds: float
-    memory: int
-
-
-def measure(translator: Translator, *, lengths: Sequence[int], batches: Sequence[int], repeats: int) -> list[Point]:
+def measure(translator: Translator, *, lengths: Sequence[int], batches: Sequence[int], repeats: int) -> Series:
     """Measure each work at each size: the median seconds of `repeats` runs, and the memory of another run."""
     translator = with_max_length(translator, max([*lengths, LENGTH_IN_BATCH]) + 1)
-    points = []
+    series: Series = {}
     for against, sizes in (("length", lengths), ("batch", batches)):
         for size in sizes:
             batch, length = (1, size) if against == "length" else (size, LENGTH_IN_BATCH)
             works = make_works(translator, batch, length)
             memory = {name: peak_memory(work, translator.device) for name, work in works.items()}  # warms up, too
             seconds = take_turns(works, repeats, translator.device, warm=True)
-            points += [Point(name, against, size, seconds[name], memory[name]) for name in works]
-    return points
+            for name in works:
+                series.setdefault((against, "seconds", name), []).append((size, 1e3 * seconds[name]))
+                series.setdefault((against, "memory", name), []).append((size, memory[name] / 2**20))
+    return series
 
 
 def with_max_length(translator: Translator, max_length: int) -> Translator:
@@ -141,46 +135,34 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def make_series(points: Sequence[Point]) -> dict[tuple[str, str, str], list[tuple[float, float]]]:
-    """Return the [(size, value)] of each (against, quantity, work); quantity: "seconds" or "memory"."""
-    series: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
-    for point in points:
-        for quantity, value in (("seconds", point.seconds), ("memory", float(point.memory))):
-            series.setdefault((point.against, quantity, point.work), []).append((point.size, value))
-    return series
-
-
-def measurements(points: Sequence[Point]) -> list[Measurement]:
-    """Return each point in milliseconds or MiB, and the exponents."""
+def measurements(series: Series) -> list[Measurement]:
+    """Return each point, and the exponents."""
     rows = []
-    for (against, quantity, work), line in make_series(points).items():
-        scale, unit = UNITS[quantity]
+    for (against, quantity, work), line in series.items():
         name = f"growth_{work}_{quantity}_{against}"
-        rows += [Measurement(f"{name}_{size}", scale * value, unit) for size, value in line]
+        rows += [Measurement(f"{name}_{size}", value, UNITS[quantity]) for size, value in line]
         if len(line) > 1:
             rows.append(Measurement(f"{name}_exponent", exponent(line), "exponent"))
     return rows
 
 
-def draw(points: Sequence[Point], path: Path) -> None:
+def draw(series: Series, path: Path) -> None:
     """Draw four log-log panels: time and memory by length and batch size, with exponents and the expected slope."""
-    series = make_series(points)
 
     def panel(axes: Axes, quantity: str, against: str) -> None:
-        scale, unit = UNITS[quantity]
         for colour, (work, name) in zip(paper.COLOURS, NAMES.items()):
             x, y = np.array(series[against, quantity, work]).T
             label = f"{name}: {exponent(series[against, quantity, work]):.2f}"
-            axes.loglog(x, y * scale, color=colour, marker="o", markersize=3, label=label)
-        top, allowed = max(series[against, quantity, work][-1][1] for work in NAMES) * scale, ALLOWED[against]
+            axes.loglog(x, y, color=colour, marker="o", markersize=3, label=label)
+        top, allowed = max(series[against, quantity, work][-1][1] for work in NAMES), ALLOWED[against]
         expected, label = top * (x / x[-1]) ** allowed, f"slope {allowed:g}"
         axes.loglog(x, expected, color=paper.MUTED, linestyle=":", linewidth=1, label=label)
         title = "time" if quantity == "seconds" else "memory"
         if against == "length":
-            axes.set(title=f"{title}, one sentence", xlabel="tokens of source and of target", ylabel=unit)
+            axes.set(title=f"{title}, one sentence", xlabel="tokens of source and of target", ylabel=UNITS[quantity])
         else:
             title = f"{title}, sentences of {LENGTH_IN_BATCH} tokens"
-            axes.set(title=title, xlabel="sentences in a batch", ylabel=unit)
+            axes.set(title=title, xlabel="sentences in a batch", ylabel=UNITS[quantity])
         axes.set_xticks(x, [f"{size:g}" for size in x])
         axes.minorticks_off()
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -19,7 +19,7 @@ from attention_atlas.model.training.config import TrainConfig
 from bench import compare
 from bench.made import growth, peers
 from bench.made.captions import LARGEST, captions, texts
-from bench.made.growth import Point, TensorMemory, exponent
+from bench.made.growth import TensorMemory, exponent
 from tests.conftest import SENTENCES, build_tiny_model
 
 SMALL = (
@@ -213,10 +213,10 @@ def test_the_exponent_is_the_slope_where_the_sizes_are_large(power):
     assert 1.8 < exponent(with_overhead) < 2
 
 
-def test_growth_points_become_measurements():
-    points = [Point("maps", "length", n, n / 1000, 2**20 * n) for n in (1, 2, 4)]
-    values = {m.name: m.value for m in growth.measurements(points)}
-    assert values["growth_maps_seconds_length_4"] == pytest.approx(4) and values["growth_maps_memory_length_2"] == 2
+def test_growth_becomes_measurements():
+    series = {("length", quantity, "maps"): [(n, n) for n in (1, 2, 4)] for quantity in growth.UNITS}
+    values = {m.name: m.value for m in growth.measurements(series)}
+    assert values["growth_maps_seconds_length_4"] == 4 and values["growth_maps_memory_length_2"] == 2
     assert math.isclose(values["growth_maps_seconds_length_exponent"], 1)
 
 
