@@ -81,8 +81,8 @@ def _by_map(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     allowed = cells.allowed_cells(selection.kind, *maps.weights.shape[2:])
     own = selection.layer * heads + selection.head
     like_here = similarity(maps.weights.reshape(layers * heads, *maps.weights.shape[2:]), allowed)[own]
-    like_ever = survey.similarity[own] if survey else np.full_like(like_here, np.nan)
     order = [int(i) for i in np.argsort(-like_here, kind="stable") if i != own][:SHOWN]
+    like_ever = map(blocks.number, survey.similarity[own][order]) if survey else ["–"] * len(order)
     title = say(
         "{kind}, layer {layer}, head {head}: heads whose rows are like its own",
         **labels.place(selection.kind, selection.layer, selection.head),
@@ -91,7 +91,7 @@ def _by_map(scene: Scene, survey: KindSurvey | None) -> list[dict]:
         blocks.columns(
             (say("head"), [label_head(*divmod(i, heads)) for i in order]),
             (say("same rows here"), map(blocks.bar, like_here[order])),
-            (say("over the survey"), map(blocks.number, like_ever[order])),
+            (say("over the survey"), like_ever),
             caption=title,
         ),
         *_describe(scene, survey),
