@@ -29,22 +29,15 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
     )
     x = rows.scaled if which == ALONE else rows.scaled + rows.positions
     tokens = [labels.display(token) for token in scene.trace.source_tokens]
-    trained, recorded = score_matrix(output, kind, at_layer, at_head), scene.trace.encoder_self.weights
     raw, scaled = attend(x), attend(x, scaled=True)
-    variants = (
-        ("softmax(x xᵀ)", raw.scores, raw.weights),
-        ("softmax(x xᵀ / √d)", scaled.scores, scaled.weights),
-        (
-            say("layer {layer}, head {head}: trained", layer=at_layer + 1, head=at_head + 1),
-            trained.scaled,
-            recorded[at_layer, at_head],
-        ),
-    )
+    trained = say("layer {layer}, head {head}: trained", layer=at_layer + 1, head=at_head + 1)
+    names = ("softmax(x xᵀ)", "softmax(x xᵀ / √d)", trained)
+    scores = (raw.scores, scaled.scores, score_matrix(output, kind, at_layer, at_head).scaled)
+    weights = (raw.weights, scaled.weights, scene.trace.encoder_self.weights[at_layer, at_head])
     pictures = [
-        blocks.heatmap(weights, name, rows=tokens, columns=tokens, limit=1.0, signed=False)
-        for name, _, weights in variants
+        blocks.heatmap(values, name, rows=tokens, columns=tokens, limit=1.0, signed=False)
+        for name, values in zip(names, weights)
     ]
-    names, scores, weights = zip(*variants)
     return [
         blocks.formula("y = softmax(x xᵀ) x", say("no W_Q, no W_K, no W_V: queries, keys and values are x itself")),
         blocks.maps(*pictures),
