@@ -23,9 +23,7 @@ function createCorpus(corpora) {
     "aria-describedby": "train-lesson",
   });
   const lesson = el("p", { id: "train-lesson", class: "note" });
-  const buttons = corpora.map((corpus) =>
-    button(corpus.title, () => fill(corpus), { class: null }),
-  );
+  const buttons = corpora.map((corpus) => button(corpus.title, () => fill(corpus)));
   function fill(corpus) {
     text.value = corpus.text;
     lesson.replaceChildren(toText(corpus.lesson));
