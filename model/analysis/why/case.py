@@ -17,7 +17,6 @@ from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.analysis.why.means import Means, load_stored_means
 from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.nets.blocks import MAX_LOGITS, exact, log_probabilities, with_float64
-from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.records import ForwardOutput
@@ -60,23 +59,6 @@ class WordChanges:
     def changes_source(self) -> np.ndarray:
         """Which changes touch the source, bool [batch]."""
         return (self.masked_source | self.replaced_source).any(-1)
-
-    @property
-    def first_rows(self) -> np.ndarray:
-        """The first decoder row that a change of the prefix reaches, int [batch]; the last row if there is none.
-
-        A masked position still reads itself, so masking reaches the rows after it.
-        """
-        reached = self.replaced_prefix.copy()
-        reached[:, 1:] |= self.masked_prefix[:, :-1]
-        reached[:, -1] = True
-        return reached.argmax(-1)
-
-    def unique_sources(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return one row for each distinct change of the source, int [distinct], and each row's number, int [batch]."""
-        both = np.concatenate((self.masked_source, self.replaced_source), axis=1)
-        _, first, numbers = np.unique(both, axis=0, return_index=True, return_inverse=True)
-        return first, numbers.reshape(-1)
 
     def __len__(self) -> int:
         return len(self.masked_source)
@@ -253,49 +235,27 @@ class Case:
         return SourceMemory(memory, mask)
 
     def decode(
-        self,
-        rows: Tensor,
-        source: SourceMemory,
-        keys: Tensor | None = None,
-        changes: Changes | None = None,
-        *,
-        first: int = 0,
+        self, rows: Tensor, source: SourceMemory, keys: Tensor | None = None, changes: Changes | None = None
     ) -> Tensor:
         """Return the decoder's output [batch, d_model] at the question's row, from rows [batch, step + 1, d_model].
 
         keys: bool [batch, step + 1], the positions that later rows may read; each row reads itself. changes: as in
-        encode(). first: rows before it are taken from the recorded pass.
+        encode().
         """
         changes = self.interventions if changes is None else changes
-        length = rows.shape[1]
-        mask = causal_mask(length, first_query=first, device=rows.device)
+        mask = causal_mask(rows.shape[1], device=rows.device)
         if keys is not None:
-            itself = torch.eye(length, dtype=torch.bool, device=rows.device)[first:]
-            mask = mask & (keys[:, None, None, :] | itself)
-        embedded = self.model.place(rows[:, first:], changes, first=first, decoder=True, lengths=source.lengths)
-        cache = self._recorded_cache(first, len(rows)) if first else None
-        hidden, _ = self.model.decoder(embedded, mask, source, interventions=changes, cache=cache, last=1)
-        return hidden[:, 0]
-
-    def _recorded_cache(self, count: int, batch: int) -> KeyValueCache:
-        """Return the recorded pass's keys and values of the first `count` rows, for each row of a batch."""
-        cache = self.model.new_cache()
-        for layer, record in zip(cache.layers, self.output.decoder_records):
-            attention = record.self_attention
-            layer.keys, layer.values = (
-                part.expand(batch, -1, -1, -1).clone() for part in (attention.keys, attention.values)
-            )
-        cache.length = count
-        return cache
+            mask = mask & (keys[:, None, None, :] | torch.eye(rows.shape[1], dtype=torch.bool, device=rows.device))
+        embedded = self.model.place(rows, changes, decoder=True, lengths=source.lengths)
+        return self.model.decoder(embedded, mask, source, interventions=changes, last=1)[0][:, 0]
 
     @torch.inference_mode()
     def run(self, changes: WordChanges) -> Tensor:
         """Return the decoder's output at the question's row after each change, [batch, d_model]."""
         assert not changes.masked_source.all(-1).any(), "every source position is masked"
         hidden = self.output.hidden.new_empty(len(changes), self.output.hidden.shape[-1])
-        # Batch together what shares a source, which is then encoded once, or differs late in the prefix.
-        order = np.lexsort((changes.first_rows, changes.unique_sources()[1], ~changes.changes_source))
-        kinds = np.split(order, [changes.changes_source.sum()])
+        # The source is encoded again only where it changes.
+        kinds = np.flatnonzero(changes.changes_source), np.flatnonzero(~changes.changes_source)
         parts = [rows[part] for rows in kinds for part in self.batches(len(rows))]
         for rows, outputs in zip(parts, map_on_spare_core(lambda rows: self._run_batch(changes[rows]), parts)):
             hidden[torch.from_numpy(rows)] = outputs
@@ -306,20 +266,17 @@ class Case:
             torch.from_numpy(array).to(self.source_ids.device) for array in changes.arrays
         )
         mean_source, mean_target, _ = self.mean_rows
-        if changes_source := changes.changes_source.any():
-            first, numbers = (torch.from_numpy(rows).to(self.source_ids.device) for rows in changes.unique_sources())
+        if changes.changes_source.any():
             memory = self.encode(
-                torch.where(replaced_source[first, :, None], mean_source, self.source_rows),
-                ~masked_source[first] if masked_source.any() else None,
+                torch.where(replaced_source[..., None], mean_source, self.source_rows),
+                ~masked_source if masked_source.any() else None,
             )
-            memory = _select_sources(self.model, memory, numbers)
         else:
             memory = self.plain_memory(len(changes))
         return self.decode(
             torch.where(replaced_prefix[..., None], mean_target, self.target_rows),
             memory,
             ~masked_prefix if masked_prefix.any() else None,
-            first=0 if changes_source else int(changes.first_rows.min()),
         )
 
     def measure_effects(self, changes: WordChanges) -> np.ndarray:
@@ -328,8 +285,12 @@ class Case:
             return self.metric() - self.measure(self.run(changes)).cpu().numpy()
 
     def plain_memory(self, batch: int) -> SourceMemory:
-        """Return the recorded pass's encoded source for every row of a batch."""
-        return _expand_source(self.model, self._recorded_memory, batch)
+        """Return the recorded pass's encoded source for every row of a batch, as views of one projection."""
+        projected = {}
+        for layer in self.model.decoder.layers:
+            keys, values = self._recorded_memory.keys_values(layer)
+            projected[layer.index] = keys.expand(batch, -1, -1, -1), values.expand(batch, -1, -1, -1)
+        return SourceMemory(self.output.memory.expand(batch, -1, -1), None, projected=projected)
 
     @cached_property
     def _recorded_memory(self) -> SourceMemory:
@@ -349,26 +310,6 @@ class Case:
             fewest = max(fewest, 1 + (count * tokens > THREAD_TOKENS))
             size = max(1, -(-count // fewest))
         return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def _select_sources(model: Transformer, memory: SourceMemory, rows: Tensor) -> SourceMemory:
-    """Return the sources of these rows [batch], projecting each source's keys and values only once."""
-    if len(memory.memory) == 1:
-        return _expand_source(model, memory, len(rows))
-    if len(memory.memory) < len(rows):
-        for layer in model.decoder.layers:
-            memory.keys_values(layer)
-    return memory.select(rows)
-
-
-def _expand_source(model: Transformer, memory: SourceMemory, batch: int) -> SourceMemory:
-    """Return one source for every row of a batch, as views of keys and values projected once."""
-    projected = {}
-    for layer in model.decoder.layers:
-        keys, values = memory.keys_values(layer)
-        projected[layer.index] = keys.expand(batch, -1, -1, -1), values.expand(batch, -1, -1, -1)
-    mask = None if memory.mask is None else memory.mask.expand(batch, -1, -1, -1)
-    return SourceMemory(memory.memory.expand(batch, -1, -1), mask, projected=projected)
 
 
 def open_case(

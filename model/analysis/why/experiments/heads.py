@@ -1,16 +1,14 @@
 """Ablate heads one by one or in sets, and measure or estimate what a written token loses without them.
 
 `measure_heads` is the entry point of the library. The rows of a batch have different gates, so one pass measures many
-heads. `AblationPasses` caches residual streams that sets of heads share: with layers numbered from the first of the
-encoder to the last of the decoder, the streams of two sets are equal up to the first layer in which the sets differ.
+heads. `AblationPasses` shares residual streams between sets of heads that are equal up to a layer.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -24,7 +22,7 @@ from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.directions import parse_direction
-from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.attribution import Against
@@ -37,10 +35,8 @@ MAX_CACHED_NUMBERS = 1 << 23  # 32 MB in float32
 DRAWS = 8  # sentences whose outputs replace those of the heads in a resample ablation
 DRAW_STRIDE = 37  # every 37th of this project's sentences is drawn, so that the draws do not resemble each other
 
+Measured = TypeVar("Measured")
 HeadOutputs = dict[AttentionKind, Tensor]  # [1, layers, heads, positions, d_head]; the outputs of a missing kind are 0
-# (layer, ablated heads up to that layer as a bit mask). The value is the residual stream after the layer. For ~layer
-# instead of layer it is the keys and values of cross-attention in that layer.
-CacheKey = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,16 +155,9 @@ def close_gates(case: Case, sets: Sequence[Sequence[Head]]) -> dict[AttentionKin
     return gates
 
 
-@torch.inference_mode()
 def run_without_heads(case: Case, sets: Sequence[Sequence[Head]], values: HeadOutputs) -> Tensor:
     """Return the decoder's output [sets, d_model] at the position of the case's token, row i without sets[i]."""
-    passes = AblationPasses(case, values, last=1)
-    hidden = case.source_rows.new_empty(len(sets), case.model.config.d_model)
-    batches = passes.make_batches(sets)
-    outputs = map_on_spare_core(lambda rows: passes.run([sets[row] for row in rows]), batches)
-    for rows, output in zip(batches, outputs):
-        hidden[rows] = output[:, 0]
-    return hidden
+    return torch.cat(AblationPasses(case, values, last=1).map(sets, lambda hidden: hidden[:, 0]))
 
 
 @torch.inference_mode()
@@ -220,18 +209,24 @@ def estimate_heads(case: Case, values: AblationValues) -> HeadEffects:
     This is the effect of ablating the head if the metric were linear in its gate (Michel et al. 2019, section 4.1, but
     with its sign). It takes one pass per draw.
     """
-    total = np.zeros(len(list_heads(case)))
-    for draw in values.draws:
-        with torch.inference_mode(False), torch.enable_grad():
-            gates = {kind: gate.requires_grad_() for kind, gate in close_gates(case, [[]]).items()}
-            # Tensors made in inference mode cannot take part in a gradient; their clones can.
-            sweep = make_sweep(case, gates, {kind: outputs.clone() for kind, outputs in draw.items()})
-            memory = case.encode(case.source_rows, changes=sweep)
-            metric = case.measure(case.decode(case.target_rows, memory, changes=sweep)).sum()
-            gradients = torch.autograd.grad(metric, list(gates.values()))
-        total += torch.cat([gradient.flatten() for gradient in gradients]).cpu().double().numpy()
+
+    def measure(sweep: Sweep) -> Tensor:
+        memory = case.encode(case.source_rows, changes=sweep)
+        return case.measure(case.decode(case.target_rows, memory, changes=sweep))
+
+    total = sum(gate_slopes(case, draw, measure) for draw in values.draws)
     effects = _split_by_kind(case, total / len(values.draws))
     return HeadEffects(values.replacement, Evidence.PROXY, effects, draws=len(values.draws))
+
+
+def gate_slopes(case: Case, values: HeadOutputs, measure: Callable[[Sweep], Tensor]) -> np.ndarray:
+    """Return the gradient of the sum of `measure` by each head's gate at 1: float64 [head], as list_heads()."""
+    with torch.inference_mode(False), torch.enable_grad():
+        gates = {kind: gate.requires_grad_() for kind, gate in close_gates(case, [[]]).items()}
+        # Tensors made in inference mode cannot take part in a gradient; their clones can.
+        sweep = make_sweep(case, gates, {kind: outputs.clone() for kind, outputs in values.items()})
+        gradients = torch.autograd.grad(measure(sweep).sum(), list(gates.values()))
+    return torch.cat([gradient.flatten() for gradient in gradients]).cpu().double().numpy()
 
 
 def _split_by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.ndarray]:
@@ -247,143 +242,63 @@ def _split_by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.nda
 class AblationPasses:
     """Passes over one case without sets of heads, which cache residual streams for later sets.
 
-    Layers are numbered through both stacks, the encoder's first. Each head is one bit, and the key of a set of heads is
-    its bit mask. The stream after a layer depends only on the heads up to that layer: `key & self.up_to[layer]`. Passes
-    may run on several threads.
+    Layers are numbered through both stacks, the encoder's first, and heads are bits. The stream after a layer depends
+    only on the ablated heads up to that layer. Passes may run on several threads.
     """
 
     def __init__(self, case: Case, values: HeadOutputs, *, last: int | None = None) -> None:
         """values: replace the heads' outputs. last: the number of last decoder rows to return; None: all."""
         self.case, self.values, self.last = case, values, last
-        self.stacks = case.model.encoder, case.model.decoder
-        self.encoder_layers = len(self.stacks[0].layers)
-        self.layers = self.encoder_layers + len(self.stacks[1].layers)
-        heads = sorted(list_heads(case), key=self._layer_of)
-        self.bits = {head: 1 << number for number, head in enumerate(heads)}
-        self.up_to = [sum(self.bits[head] for head in heads if self._layer_of(head) <= i) for i in range(self.layers)]
-        self._cache: dict[CacheKey, Tensor] = {}
-        self._cached_numbers, self._lock = 0, threading.Lock()
-
-    def make_batches(self, sets: Sequence[Sequence[Head]]) -> list[list[int]]:
-        """Divide sets into batches of about equal size, each a list of indices of sets.
-
-        Sets that ablate heads in early layers take longest, and are spread over all batches.
-        """
-        keys = [self._key(heads) for heads in sets]
-        order = sorted(range(len(sets)), key=lambda index: [keys[index] & bits for bits in self.up_to])
-        count = len(self.case.batches(len(sets)))
-        return [order[batch::count] for batch in range(count)]
+        self.num_encoder_layers = len(case.model.encoder.layers)
+        self.bits = {head: 1 << number for number, head in enumerate(list_heads(case))}
+        self.up_to = [0] * (self.num_encoder_layers + len(case.model.decoder.layers))
+        for (kind, layer, _), bit in self.bits.items():
+            for later in range(layer + (kind.side is Side.DECODER) * self.num_encoder_layers, len(self.up_to)):
+                self.up_to[later] |= bit
+        self._streams: dict[tuple[int, int], Tensor] = {}  # by layer and the ablated heads up to it
 
     @torch.inference_mode()
+    def map(self, sets: Sequence[Sequence[Head]], measure: Callable[[Tensor], Measured]) -> list[Measured]:
+        """Apply `measure` to the decoder's outputs [batch, target or last, d_model] of batches of sets, in order."""
+        return map_on_spare_core(lambda batch: measure(self.run(sets[batch])), self.case.batches(len(sets)))
+
     def run(self, sets: Sequence[Sequence[Head]]) -> Tensor:
-        """Return the decoder's output without each set of heads, [sets, target or last, d_model].
-
-        An empty set with zero ablation needs no pass: its output is that of the recorded pass. With other values it is
-        not, because heads that the case's interventions switch off are then replaced too.
-        """
-        keys, streams = [self._key(heads) for heads in sets], {}
-        if 0 in keys and not self.values:
-            streams[self.layers - 1, 0] = self.case.output.hidden[0, -self.last if self.last else 0 :]
+        """Return the decoder's output without each set of heads, [sets, target or last, d_model]."""
         sweep = make_sweep(self.case, close_gates(self.case, sets), self.values)
-        for layer, missing in enumerate(self._find_missing(keys, streams)):
+        keys = [sum(self.bits[head] for head in set(heads)) for heads in sets]
+        if sum(stream.numel() for stream in [*self._streams.values()]) > MAX_CACHED_NUMBERS:
+            self._streams = {}
+        streams = self._streams  # another thread may start an empty cache
+        for layer, heads in enumerate(self.up_to):
+            missing = {key & heads: row for row, key in enumerate(keys) if (layer, key & heads) not in streams}
             if missing:
-                self._run_layer(layer, missing, sweep, streams)
-        self._store(streams)
-        return torch.stack([streams[self.layers - 1, key] for key in keys])
+                rows = sweep.select(torch.tensor(list(missing.values())))
+                streams.update(
+                    zip(((layer, key) for key in missing), self._run_layer(layer, [*missing], rows, streams))
+                )
+        return torch.stack([streams[len(self.up_to) - 1, key] for key in keys])
 
-    def _layer_of(self, head: Head) -> int:
-        kind, layer, _ = head
-        return layer if kind is AttentionKind.ENCODER_SELF else self.encoder_layers + layer
-
-    def _key(self, heads: Sequence[Head]) -> int:
-        """Return a set of heads as a bit mask."""
-        key = 0
-        for head in heads:
-            key |= self.bits[head]
-        return key
-
-    def _find_missing(self, keys: list[int], streams: dict[CacheKey, Tensor]) -> list[dict[int, int]]:
-        """Return for each layer the keys whose stream must be computed, each with the index of a set that shares it.
-
-        Cached streams are put into `streams`, because another thread may evict them from the cache.
-        """
-        missing: list[dict[int, int]] = [{} for _ in range(self.layers)]
-        missing[-1] = {key: row for row, key in enumerate(keys) if (self.layers - 1, key) not in streams}
-        last_encoder = self.encoder_layers - 1
-        for layer in reversed(range(self.layers)):
-            for key, row in list(missing[layer].items()):
-                if (stream := self._cache.get((layer, key))) is not None:
-                    streams[layer, key] = stream
-                    del missing[layer][key]
-                    continue
-                if layer not in (0, self.encoder_layers):  # first layers read embeddings
-                    missing[layer - 1][key & self.up_to[layer - 1]] = row
-                if layer >= self.encoder_layers:  # decoder layers read the encoder's output
-                    missing[last_encoder][key & self.up_to[last_encoder]] = row
-        return missing
-
-    def _run_layer(self, layer: int, missing: dict[int, int], sweep: Sweep, streams: dict[CacheKey, Tensor]) -> None:
-        """Compute the missing streams after a layer in one batch, and add them to `streams`."""
-        in_decoder = layer >= self.encoder_layers
-        number, stack = (layer - self.encoder_layers, self.stacks[1]) if in_decoder else (layer, self.stacks[0])
+    def _run_layer(self, layer: int, keys: list[int], sweep: Sweep, streams: dict[tuple[int, int], Tensor]) -> Tensor:
+        """Return the stream after a layer for each set of ablated heads up to it, [key, length, d_model]."""
+        model, in_decoder = self.case.model, layer >= self.num_encoder_layers
+        number = layer - in_decoder * self.num_encoder_layers
         if number == 0:
-            x = self._embedded[in_decoder].expand(len(missing), -1, -1)
+            rows = self.case.target_rows if in_decoder else self.case.source_rows
+            lengths = torch.tensor([self.case.source_rows.shape[1]])
+            x = model.place(rows, sweep, decoder=in_decoder, lengths=lengths).expand(len(keys), -1, -1)
         else:
-            x = torch.stack([streams[layer - 1, key & self.up_to[layer - 1]] for key in missing])
-        x, _ = stack(
-            x,
-            causal_mask(x.shape[1], device=x.device) if in_decoder else None,
-            self._read_source(layer, missing, streams) if in_decoder else None,
-            interventions=sweep.select(torch.tensor(list(missing.values()), device=x.device)),
-            start=number,
-            stop=number + 1,
-            last=self.last if in_decoder and self.last else x.shape[1],
-        )
-        streams.update(((layer, key), row) for key, row in zip(missing, x))
-
-    def _read_source(self, layer: int, missing: dict[int, int], streams: dict[CacheKey, Tensor]) -> SourceMemory:
-        """Return the encoder's keys and values for a decoder layer, projected once for each encoder stream."""
-        last_encoder = self.encoder_layers - 1
-        source_keys = [key & self.up_to[last_encoder] for key in missing]
-        number = layer - self.encoder_layers
-        unprojected = []
-        for key in dict.fromkeys(source_keys):
-            if (cached := self._cache.get((~layer, key))) is not None:
-                streams[~layer, key] = cached
-            elif (~layer, key) not in streams:
-                unprojected.append(key)
-        if unprojected:
-            memory = torch.stack([streams[last_encoder, key] for key in unprojected])
-            cross_attention = self.stacks[1].layers[number].cross_attention
-            both = torch.stack(cross_attention.project_keys_values(memory), dim=1)  # [key, 2, heads, source, d_head]
-            streams.update(((~layer, key), row) for key, row in zip(unprojected, both))
-        if len(set(source_keys)) == 1:
-            both = streams[~layer, source_keys[0]].expand(len(source_keys), -1, -1, -1, -1)
-        else:
-            both = torch.stack([streams[~layer, key] for key in source_keys])
-        keys, values = both.unbind(1)
-        memory = streams[last_encoder, source_keys[0]][None]  # required, but not read: keys and values are given below
-        return SourceMemory(memory, None, projected={number: (keys, values)})
-
-    @cached_property
-    def _embedded(self) -> tuple[Tensor, Tensor]:
-        """The inputs of the encoder's and the decoder's first layer, [1, length, d_model]."""
-        case = self.case
-        lengths = torch.tensor([case.source_rows.shape[1]])
-        return (
-            case.model.place(case.source_rows, case.interventions),
-            case.model.place(case.target_rows, case.interventions, decoder=True, lengths=lengths),
-        )
-
-    def _store(self, streams: dict[CacheKey, Tensor]) -> None:
-        """Cache streams, except outputs of the decoder, and evict the oldest beyond MAX_CACHED_NUMBERS."""
-        with self._lock:
-            for key, stream in streams.items():
-                if key[0] != self.layers - 1 and key not in self._cache:
-                    self._cache[key] = stream
-                    self._cached_numbers += stream.numel()
-            while self._cached_numbers > MAX_CACHED_NUMBERS:
-                self._cached_numbers -= self._cache.pop(next(iter(self._cache))).numel()
+            x = torch.stack([streams[layer - 1, key & self.up_to[layer - 1]] for key in keys])
+        options = {"interventions": sweep, "start": number, "stop": number + 1}
+        if not in_decoder:
+            return model.encoder(x, None, last=x.shape[1], **options)[0]
+        last_encoder = self.num_encoder_layers - 1
+        source_keys = [key & self.up_to[last_encoder] for key in keys]
+        distinct = list(dict.fromkeys(source_keys))
+        memory = SourceMemory(torch.stack([streams[last_encoder, key] for key in distinct]), None)
+        memory.keys_values(model.decoder.layers[number])  # projected once for each encoder stream
+        memory = memory.select(torch.tensor([distinct.index(key) for key in source_keys], device=x.device))
+        mask = causal_mask(x.shape[1], device=x.device)
+        return model.decoder(x, mask, memory, last=self.last or x.shape[1], **options)[0]
 
 
 def make_sweep(case: Case, gates: dict[AttentionKind, Tensor], values: HeadOutputs) -> Sweep:

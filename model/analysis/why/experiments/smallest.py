@@ -7,8 +7,8 @@ may end with another set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from attention_atlas.model.analysis.why.experiments.heads import (
     AblationPasses,
     HeadOutputs,
     close_gates,
+    gate_slopes,
     list_heads,
     make_ablation_values,
     make_sweep,
@@ -28,7 +29,6 @@ from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.nets.blocks import blocks, log_probabilities
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.sweep import Sweep
-from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.attribution import Against
@@ -73,41 +73,24 @@ class Translation:
     target_ids: Tensor
     forced: int
     end_id: int
-    # By the identity of the ablation values, which the entries keep alive: searches with other orders share them.
-    _passes: dict[int, AblationPasses] = field(default_factory=dict, repr=False)
-    _slopes: dict[int, tuple[HeadOutputs, np.ndarray]] = field(default_factory=dict, repr=False)
 
-    @torch.inference_mode()
     def measure_leads(self, sets: Sequence[Sequence[Head]], values: HeadOutputs) -> np.ndarray:
         """Return each written token's lead over the best other token without each set of heads.
 
         float64 [batch, target], in nats; forced rows are left out.
         """
-        return self._measure(sets, values, self._leads)
+        return np.concatenate(AblationPasses(self.case, values).map(sets, self._leads))
 
-    def smallest_leads(self, sets: Sequence[Sequence[Head]], values: HeadOutputs) -> np.ndarray:
+    def smallest_leads(self, sets: Sequence[Sequence[Head]], passes: AblationPasses) -> np.ndarray:
         """Return the smallest lead over the rows, float64 [batch].
 
         If a row writes another token, any number that is not positive may be returned: the whole vocabulary is then not
         looked at.
         """
-        return self._measure(sets, values, self._smallest_lead)
+        return np.concatenate(passes.map(sets, self._smallest_lead))
 
-    def _measure(
-        self, sets: Sequence[Sequence[Head]], values: HeadOutputs, measure: Callable[[Tensor], np.ndarray]
-    ) -> np.ndarray:
-        """Apply `measure` to the decoder's output without each set, [batch, target, d_model] of rows not forced."""
-        if (passes := self._passes.get(id(values))) is None:
-            passes = self._passes[id(values)] = AblationPasses(self.case, values)
-
-        def measure_batch(rows: list[int]) -> np.ndarray:
-            with torch.inference_mode():
-                return measure(passes.run([sets[row] for row in rows])[:, self.forced :])
-
-        batches = passes.make_batches(sets)
-        return np.concatenate(map_on_spare_core(measure_batch, batches))[np.argsort(np.concatenate(batches))]
-
-    def _smallest_lead(self, hidden: Tensor) -> np.ndarray:
+    def _smallest_lead(self, output: Tensor) -> np.ndarray:
+        hidden = output[:, self.forced :]
         if not hidden.shape[1]:
             return np.full(len(hidden), np.inf)
         matrix, offsets = self._rivals
@@ -117,7 +100,7 @@ class Translation:
         leads = (logits[..., :1] - logits[..., 1:]).amin((0, 2)).cpu().double().numpy()
         undecided = np.flatnonzero(leads > SAFE_LEAD)
         if len(undecided):
-            leads[undecided] = self._leads(hidden[torch.from_numpy(undecided).to(hidden.device)]).min(-1)
+            leads[undecided] = self._leads(output[torch.from_numpy(undecided).to(hidden.device)]).min(-1)
         return leads
 
     @cached_property
@@ -126,7 +109,7 @@ class Translation:
         and its most probable others."""
         model, config = self.case.model, self.case.model.config
         with torch.inference_mode():
-            hidden = AblationPasses(self.case, {}).run([[]])[0, self.forced :]
+            hidden = self.case.output.hidden[0, self.forced :]
             written, rivals = self.target_ids[self.forced :, None], []
             for block in blocks(len(hidden), config.num_target_tokens):
                 logits = model.project(hidden[block]).scatter_(-1, written[block], float("-inf"))
@@ -136,9 +119,9 @@ class Translation:
             ids = torch.cat([written, torch.cat(rivals)], dim=1)
             return model.output_matrix[ids], None if model.output_bias is None else model.output_bias[ids]
 
-    def _leads(self, hidden: Tensor) -> np.ndarray:
-        """Return the leads [batch, target] of the decoder's output [batch, target, d_model] of rows not forced."""
-        config = self.case.model.config
+    def _leads(self, output: Tensor) -> np.ndarray:
+        """Return the leads [batch, target] of the rows not forced of the decoder's output [batch, target, d_model]."""
+        config, hidden = self.case.model.config, output[:, self.forced :]
         rows, written = hidden.flatten(0, 1), self.target_ids[self.forced :].repeat(len(hidden))[:, None]
         leads = [rows.new_zeros(0)]
         for block in blocks(len(rows), config.num_target_tokens):
@@ -154,23 +137,17 @@ class Translation:
 
         In the order of list_heads() (Michel et al. 2019, section 4.1).
         """
-        if id(values) not in self._slopes:
-            self._slopes[id(values)] = values, self._compute_slopes(values)
-        return self._slopes[id(values)][1]
-
-    def _compute_slopes(self, values: HeadOutputs) -> np.ndarray:
         case, model = self.case, self.case.model
-        with torch.inference_mode(False), torch.enable_grad():
-            gates = {kind: gate.requires_grad_() for kind, gate in close_gates(case, [[]]).items()}
-            sweep = Sweep(case.interventions, gates, {kind: value.clone() for kind, value in values.items()})
+
+        def measure(sweep: Sweep) -> Tensor:
             memory = case.encode(case.source_rows, changes=sweep)
             length = case.target_rows.shape[1]
             rows = model.place(case.target_rows, sweep, decoder=True, lengths=memory.lengths)
             mask = causal_mask(length, device=rows.device)
             hidden, _ = model.decoder(rows, mask, memory, interventions=sweep, last=length)
-            log_p = log_probabilities(model.project, hidden[0], self.target_ids, model.config.num_target_tokens)
-            gradients = torch.autograd.grad(log_p.sum(), list(gates.values()))
-        return torch.cat([gradient.flatten() for gradient in gradients]).cpu().double().numpy()
+            return log_probabilities(model.project, hidden[0], self.target_ids, model.config.num_target_tokens)
+
+        return gate_slopes(case, values, measure)
 
     @torch.inference_mode()
     def decodes_without(self, heads: Sequence[Head], values: HeadOutputs) -> bool:
@@ -234,6 +211,7 @@ class _Search:
 
     def __init__(self, translation: Translation, values: HeadOutputs, heads: list[Head], seed: int | None) -> None:
         self.translation, self.values, self.left = translation, values, heads
+        self.ablations = AblationPasses(translation.case, values)
         self.random = None if seed is None else np.random.default_rng(seed)
         self.removed: list[Head] = []
         self.passes = 2  # the plain pass and its gradient's
@@ -281,7 +259,7 @@ class _Search:
 
     def _measure(self, sets: Sequence[Sequence[Head]]) -> np.ndarray:
         self.passes += len(sets)
-        return self.translation.smallest_leads([[*self.removed, *heads] for heads in sets], self.values)
+        return self.translation.smallest_leads([[*self.removed, *heads] for heads in sets], self.ablations)
 
     def _remove(self, heads: Sequence[Head]) -> None:
         self.removed += heads

@@ -104,16 +104,14 @@ def test_batch_matches_single_runs_in_any_order(case, method):
 
 
 @pytest.mark.parametrize("change_words", [mask_words, replace_words], ids=lambda change: change.__name__)
-def test_shared_sources_and_rows_match_full_passes(case, change_words):
+def test_changes_of_both_sides_match_passes_with_all_masks(case, change_words):
     random = np.random.default_rng(0)
     source = random.random((24, case.source_ids.shape[1])) < 0.4
     prefix = random.random((24, case.decoder_ids.shape[1])) < 0.4
     source[:12], source[12:16], source[:, 0] = False, source[12], False
     prefix[:3], prefix[3:6, :-1] = False, False
     change = change_words(source, prefix)
-    assert (
-        change.changes_source.sum() <= 12 and len(change.unique_sources()[0]) < 12 and len(set(change.first_rows)) > 2
-    )
+    assert 0 < change.changes_source.sum() <= 12
     mean_source, mean_target, _ = case.mean_rows
 
     def plain(row: int) -> torch.Tensor:
