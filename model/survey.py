@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from attention_atlas.model.analysis.alignment.linker import find_linking_heads, linker
-from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encode_or_empty
 from attention_atlas.model.analysis.survey.run import SurveyRun, save
 from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
@@ -113,7 +113,7 @@ def choose_corpora(args: argparse.Namespace, translator: Translator) -> dict[str
 def own_corpus(direction: str, limit: int | None) -> Corpus:
     """Return up to `limit` of this project's own sentences. Raises ValueError if none is in the source language."""
     language = parse_direction(direction)[0]
-    if language not in languages():
+    if not has_sentences(direction):
         raise ValueError(f"there are no sentences of this project's own in {language!r}: name a file with --sentences")
     return Corpus(OWN, lambda: ((line, "") for line in islice(sentences(language), limit)), own=True)
 

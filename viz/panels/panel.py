@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from attention_atlas.model.analysis.sentences import has_sentences
+from attention_atlas.model.analysis.why.means import means_work
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace import is_number
@@ -282,8 +284,10 @@ class Panel:
 
 
 def prepare_means(scene: Scene) -> Iterator[Blocks]:
-    """Compute the mean output of each head if it is missing and can be computed. Yields the progress as blocks."""
-    for progress in scene.prepare_means():
-        yield [
-            blocks.note("Averaging each head's output: {n} of {all} sentences.", n=progress.done, all=progress.total)
-        ]
+    """Compute the mean output of each head if it is missing and can be computed. Yields the progress as blocks.
+
+    To be called before the scene's case is used.
+    """
+    if scene.means is None and has_sentences(scene.trace.direction):
+        for done, total in means_work(scene.translator, scene.trace.direction).run():
+            yield [blocks.note("Averaging each head's output: {n} of {all} sentences.", n=done, all=total)]

@@ -5,8 +5,8 @@ Selection and PageQuestion are the parts that the page keeps and sends with each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from attention_atlas.model.analysis.lenses.fit import find_lenses, lens_work
@@ -17,7 +17,7 @@ from attention_atlas.model.analysis.trust import load_trust as stored_trust
 from attention_atlas.model.analysis.trust import read_trace
 from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.analysis.why.case import Case, open_case
-from attention_atlas.model.analysis.why.means import Means, MeansCache, Progress
+from attention_atlas.model.analysis.why.means import Means, find_means
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.serve.work import Result, Work
@@ -185,7 +185,6 @@ class Scene:
     selection: Selection = Selection()
     made_by: Translator | None = None
     page_question: PageQuestion = PageQuestion()
-    means_cache: MeansCache = field(default_factory=MeansCache)
     served: Translators | None = None
     drawn: object = None
     record: Callable[[Translator, TranslationTrace], ForwardOutput] = record_pass
@@ -260,12 +259,7 @@ class Scene:
     @property
     def means(self) -> Means | None:
         """The mean output of each head, or None if it was not computed yet."""
-        return self.means_cache.find(self.translator, self.trace.direction)
-
-    def prepare_means(self) -> Iterator[Progress]:
-        """Compute `means` if they are missing and can be computed. To be called before `case` is used."""
-        if self.means is None and self.means_cache.can_compute(self.trace.direction):
-            yield from self.means_cache.compute(self.translator, self.trace.direction)
+        return find_means(self.translator, self.trace.direction)
 
 
 def not_served(checkpoint: str) -> Refusal:

@@ -156,7 +156,6 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
         Selection.from_plain(fields.get("selection")).clamp(trace),
         context.translators.by_digest(trace.digest),
         PageQuestion.from_plain(fields.get("asked")),
-        context.means,
         context.translators,
         fields.get("drawn"),
         context.traces.recorded,

@@ -13,10 +13,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
-from attention_atlas.model.analysis.why.means import MeansCache
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.serve.work import WorkNeeded
 from attention_atlas.model.trace.address import Address
@@ -40,7 +39,6 @@ class Context:
 
     translators: Translators
     traces: Traces
-    means: MeansCache = field(default_factory=MeansCache)
     limits: BatchLimits = BatchLimits()  # a question is computed on a share of its cores
 
     def trace(self, address: Address | None) -> TranslationTrace:

@@ -417,4 +417,4 @@ def _scene(context: EndpointContext, text: str, step: int, contrast: str, direct
     translator, trace = context.select(direction)[0], context.translate(text, direction)
     at = None if step == -1 else step
     question = PageQuestion.of(trace, at, contrast or Against.RUNNER_UP)
-    return Scene(trace, Selection(), translator, page_question=question, means_cache=context.means_cache)
+    return Scene(trace, Selection(), translator, page_question=question)

@@ -14,13 +14,12 @@ import logging
 import math
 import typing
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import gradio as gr
 from anyio import CapacityLimiter, to_thread
 
-from attention_atlas.model.analysis.why.means import MeansCache
 from attention_atlas.model.serve.cancellation import Cancelled
 from attention_atlas.model.serve.limits import Busy
 from attention_atlas.model.trace import interventions_file, is_integer
@@ -134,13 +133,10 @@ class EndpointContext:
 
     Attributes:
         translators: the app's models
-        means_cache: mean activations over many sentences, by model, for ablations; shared by all requests, since
-            computing them takes long
         interventions: those of this request
     """
 
     translators: Translators
-    means_cache: MeansCache = field(default_factory=MeansCache)
     interventions: Interventions = NO_INTERVENTIONS
 
     def select(self, direction: str) -> tuple[Translator, str]:

@@ -21,7 +21,7 @@ from attention_atlas.model.analysis.lenses import tuned
 from attention_atlas.model.analysis.lenses.decoder import stream_names
 from attention_atlas.model.analysis.lenses.storage import Lenses, load_stored
 from attention_atlas.model.analysis.rerun import check_unedited
-from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.sentences import sentences
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.runs import Run
 from attention_atlas.model.files import replace_file
@@ -225,8 +225,3 @@ def lens_work(translator: Translator, direction: str) -> Work[Lenses]:
         return Fitting(translator, texts, PAGE_SLOPES, PAGE_STEPS, PAGE_BATCH).parts()
 
     return Work(translator, ("lenses", direction), compute)
-
-
-def can_fit(direction: str) -> bool:
-    """Return whether the project has sentences in the source language."""
-    return parse_direction(direction)[0] in languages()

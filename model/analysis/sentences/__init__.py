@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["languages", "sentences"]
+from attention_atlas.model.trace.directions import parse_direction
+
+__all__ = ["has_sentences", "languages", "sentences"]
 
 FOLDER = Path(__file__).parent
 
@@ -16,6 +18,11 @@ FOLDER = Path(__file__).parent
 def languages() -> tuple[str, ...]:
     """Return the languages that have a list."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
+
+
+def has_sentences(direction: str) -> bool:
+    """Return whether the source language of a direction has a list."""
+    return parse_direction(direction)[0] in languages()
 
 
 def sentences(language: str) -> tuple[str, ...]:

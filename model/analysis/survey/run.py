@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from attention_atlas.model.analysis.alignment.linker import Linker, choose_linking_heads, linker, linking_maps
-from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.survey import corpus as corpora
 from attention_atlas.model.analysis.survey.corpus import Corpus, CorpusStats, encode_or_empty
 from attention_atlas.model.analysis.survey.sums import Sums, estimate_kinds
@@ -63,9 +63,8 @@ class SurveyRun:
         if self.ablated and self.means is None:
             raise ValueError("to switch heads off there must be means of them: run attention-atlas means")
         self.stats = corpora.scan_corpus(self.translator, self.direction, self.corpus)
-        language = parse_direction(self.direction)[0]
-        needs_examples = not self.corpus.own and language in languages()
-        self.lines = sentences(language) if needs_examples else ()
+        needs_examples = not self.corpus.own and has_sentences(self.direction)
+        self.lines = sentences(parse_direction(self.direction)[0]) if needs_examples else ()
         self.windows = -(-self.stats.pairs // self.window) + -(-len(self.lines) // self.window) + 1
 
     def work(self, rank: int = 0, world: int = 1, *, watch: Callable[[int], object] = lambda done: None) -> Sums:
@@ -198,11 +197,6 @@ def find_survey(translator: Translator, direction: str) -> DirectionSurvey | Non
 def stored_survey(translator: Translator, direction: str) -> DirectionSurvey | None:
     """Return the survey stored beside the weights, if there is one."""
     return translator.survey.directions.get(direction) if translator.survey else None
-
-
-def can_survey(direction: str) -> bool:
-    """Return whether the project has sentences in the source language."""
-    return parse_direction(direction)[0] in languages()
 
 
 def survey_work(translator: Translator, direction: str) -> Work[DirectionSurvey]:

@@ -2,7 +2,7 @@
 
 `compute_means` runs a model over texts; `save_means` and `load_means` keep the result beside the weights, in
 means.safetensors: source_embedding, target_embedding, <kind>.heads and <kind>.early, with the weights' digest and the
-number of sentences as metadata. `MeansCache` serves them, and computes missing ones on request.
+number of sentences as metadata. `means_work` computes missing ones for the page.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from attention_atlas.model.analysis.rerun import check_unedited
-from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.files import read_or_none, replace_file
 from attention_atlas.model.nets.blocks import with_float64
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.records import ForwardOutput
+from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.tokens import is_symbol
@@ -63,8 +64,8 @@ class Means:
 
 def project_sentences(translator: Translator) -> dict[str, tuple[str, ...]]:
     """Return this project's sentences by direction, for the source languages that it has sentences in."""
-    by_direction = {direction: parse_direction(direction)[0] for direction in translator.directions}
-    return {direction: sentences(language) for direction, language in by_direction.items() if language in languages()}
+    directions = filter(has_sentences, translator.directions)
+    return {direction: sentences(parse_direction(direction)[0]) for direction in directions}
 
 
 def choose_sentences(
@@ -222,40 +223,20 @@ def load_stored_means(translator: Translator) -> Means | None:
     return folder and read_or_none(folder / FILE, lambda path: load_means(path, translator))
 
 
-@dataclass(frozen=True)
-class Progress:
-    """The number of sentences read, and of all."""
-
-    done: int
-    total: int
+def find_means(translator: Translator, direction: str) -> Means | None:
+    """Return the means stored beside the weights, or those computed in the page; None if there are neither."""
+    return load_stored_means(translator) or means_work(translator, direction).find()
 
 
-class MeansCache:
-    """Means by weights and direction, for the lifetime of the process."""
+def means_work(translator: Translator, direction: str) -> Work[Means]:
+    """Return the work of computing means over SERVED_SENTENCES of the project's own sentences; its result is kept while
+    the model is served."""
 
-    def __init__(self) -> None:
-        self._means: dict[tuple[str, str], Means | None] = {}
-
-    def find(self, translator: Translator, direction: str) -> Means | None:
-        """Return the means in the checkpoint's folder, or those computed before; None if there are none yet."""
-        key = translator.digest, direction
-        if key not in self._means:
-            self._means[key] = load_stored_means(translator)
-        return self._means[key]
-
-    def can_compute(self, direction: str) -> bool:
-        """Whether this project has sentences in the direction's source language."""
-        return parse_direction(direction)[0] in languages()
-
-    def compute(self, translator: Translator, direction: str) -> Iterator[Progress]:
-        """Compute means batch by batch over SERVED_SENTENCES of this project's sentences.
-
-        Raises ValueError if it has none in the source language.
-        """
-        if not self.can_compute(direction):
-            raise ValueError(f"this project has no sentences for {direction}")
+    def compute() -> Parts[Means]:
         texts = sentences(parse_direction(direction)[0])
         texts = texts[:: max(1, len(texts) // SERVED_SENTENCES)][:SERVED_SENTENCES]
         for totals in accumulate_means(translator, {direction: texts}, batch_size=SERVED_BATCH_SIZE):
-            yield Progress(totals.sentences, len(texts))
-        self._means[translator.digest, direction] = totals.means(translator.digest)
+            yield totals.sentences, len(texts)
+        return totals.means(translator.digest)
+
+    return Work(translator, ("means", direction), compute)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attention_atlas.model.analysis.model_comparison import can_compare_rows, row_similarity
-from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -146,7 +146,7 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
 def compare_rows(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> np.ndarray | None:
     """Return the similarity of every two heads' rows on the same tokens, or None if the models cannot read these."""
     direction = scene.trace.direction
-    if other.direction != direction or not surveys.can_survey(direction):
+    if other.direction != direction or not has_sentences(direction):
         return None
     if not can_compare_rows(scene.translator, other.translator, direction):
         return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.sentences import sentences
-from attention_atlas.model.analysis.survey import run as surveys
+from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.survey.batch import similarity
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.survey import cells
@@ -65,7 +64,7 @@ def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) ->
 
 
 def _sentences(scene: Scene, survey: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
-    if survey is None or name not in survey.examples or not surveys.can_survey(scene.trace.direction):
+    if survey is None or name not in survey.examples or not has_sentences(scene.trace.direction):
         return []
     lines = sentences(parse_direction(scene.trace.direction)[0])
     best = np.unravel_index(int(values.argmax()), values.shape)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import parse_direction
@@ -40,7 +40,7 @@ def overview(scene: Scene) -> list[dict]:
     Without a survey, offer to make it, or say that it cannot be made.
     """
     survey = scene.survey
-    if survey is None and surveys.can_survey(scene.trace.direction):
+    if survey is None and has_sentences(scene.trace.direction):
         return [
             work_block(
                 surveys.survey_work(scene.translator, scene.trace.direction).key,
@@ -155,7 +155,7 @@ def _example_sentences(scene: Scene, survey: KindSurvey, layer: int, head: int, 
     }
     furthest = max(above_chance, key=above_chance.get, default=None)
     name = next((name for name in names if name in above_chance), furthest)
-    if name is None or not surveys.can_survey(scene.trace.direction):
+    if name is None or not has_sentences(scene.trace.direction):
         return blocks.note("There are no example sentences in this language.")
     lines = sentences(parse_direction(scene.trace.direction)[0])
     rows = [

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.steering import translate_with_vector
-from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.analysis.units.dictionary import StoredDictionary, load_stored
 from attention_atlas.model.analysis.units.units import Units
 from attention_atlas.model.trace.directions import parse_direction
@@ -198,7 +197,7 @@ PANEL = Panel(
     controls=(LAYER, KIND, UNIT, STRENGTH),
     needs=(
         Need(
-            lambda scene: surveys.can_survey(scene.trace.direction),
+            lambda scene: has_sentences(scene.trace.direction),
             say("There are no example sentences in this language."),
         ),
     ),

@@ -6,6 +6,7 @@ from attention_atlas.model.analysis.lenses import fit
 from attention_atlas.model.analysis.lenses.encoder import encoder_lens, layer_translations
 from attention_atlas.model.analysis.lenses.storage import Lenses
 from attention_atlas.model.analysis.rerun import check_rerun
+from attention_atlas.model.analysis.sentences import has_sentences
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
@@ -34,7 +35,7 @@ def lenses(scene: Scene, words: int) -> list[dict]:
 
 def _fitting(scene: Scene) -> dict:
     """Return an offer to fit lenses if this project has sentences in the source language, else a note."""
-    if not fit.can_fit(scene.trace.direction):
+    if not has_sentences(scene.trace.direction):
         return blocks.note("No lenses were fitted to this model.")
     return work_block(
         fit.lens_work(scene.translator, scene.trace.direction).key,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from attention_atlas.model.analysis import rerun
+from attention_atlas.model.analysis.sentences import has_sentences
 from attention_atlas.model.analysis.why.case import Case, compare_outputs
 from attention_atlas.model.analysis.why.experiments import heads
 from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values
@@ -83,7 +84,7 @@ def ablation_values_for(scene: Scene, case: Case, instead: str) -> tuple[heads.A
         return heads.mean_values(case), [
             blocks.note("A head that is switched off outputs its average over {n} sentences.", n=case.means.sentences)
         ]
-    if instead == Replacement.RESAMPLE.value and scene.means_cache.can_compute(scene.trace.direction):
+    if instead == Replacement.RESAMPLE.value and has_sentences(scene.trace.direction):
         values = make_ablation_values(case, scene.translator, scene.trace, Replacement.RESAMPLE)
         return values, [
             blocks.note(

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.why.case import Case, open_case_at
 from attention_atlas.model.nets.blocks import most_probable
 from attention_atlas.model.nets.layer import SourceMemory
@@ -80,11 +80,10 @@ def make_ablation_values(
         return zero_values()
     if replacement is Replacement.MEAN:
         return mean_values(case)
-    language = parse_direction(trace.direction)[0]
-    if language not in languages():
+    if not has_sentences(trace.direction):
         raise Refusal("There are no sentences in this source language to take another output from.")
-    texts = [text for text in sentences(language)[::DRAW_STRIDE] if text != trace.source_text]
-    texts = [text for text in texts if translator.fits(text, trace.direction)]
+    texts = sentences(parse_direction(trace.direction)[0])[::DRAW_STRIDE]
+    texts = [text for text in texts if text != trace.source_text and translator.fits(text, trace.direction)]
     return resample_values(case, translator, texts[:DRAWS], trace.direction)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.sentences import languages, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, languages, sentences
 from attention_atlas.model.analysis.why import means
 from attention_atlas.model.analysis.why.attribution import attribute, attribute_case
-from attention_atlas.model.analysis.why.means import SERVED_BATCH_SIZE, SERVED_SENTENCES, MeansCache
+from attention_atlas.model.analysis.why.means import SERVED_BATCH_SIZE, SERVED_SENTENCES, find_means, means_work
 from attention_atlas.model.means import main
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.trace.why.evidence import to_jsonable
@@ -104,19 +104,17 @@ def test_program_writes_means_beside_the_weights(tiny_checkpoint, tiny_translato
         (tiny_checkpoint / means.FILE).unlink()
 
 
-def test_means_cache_uses_the_same_sentences_in_every_process(tiny_translator):
-    cache, other = MeansCache(), MeansCache()
-    assert cache.find(tiny_translator, "de-en") is None
-    steps = list(cache.compute(tiny_translator, "de-en"))
-    assert [step.done for step in steps[:2]] == [SERVED_BATCH_SIZE, 2 * SERVED_BATCH_SIZE]
-    assert (steps[-1].done, steps[-1].total) == (SERVED_SENTENCES, SERVED_SENTENCES)
-    computed = cache.find(tiny_translator, "de-en")
-    assert computed.sentences == SERVED_SENTENCES and computed.digest == tiny_translator.digest
-    list(other.compute(tiny_translator, "de-en"))
-    np.testing.assert_array_equal(other.find(tiny_translator, "de-en").source_embedding, computed.source_embedding)
-    assert cache.can_compute("de-en") and not cache.can_compute("xx-en")
-    with pytest.raises(ValueError, match="no sentences"):
-        next(cache.compute(tiny_translator, "xx-en"))
+def test_work_on_means_uses_the_same_sentences_in_every_process(tiny_checkpoint):
+    first, second = (Translator.load(tiny_checkpoint, "cpu") for _ in range(2))
+    assert find_means(first, "de-en") is None
+    progress = list(means_work(first, "de-en").run())
+    assert progress[:2] == [(SERVED_BATCH_SIZE, SERVED_SENTENCES), (2 * SERVED_BATCH_SIZE, SERVED_SENTENCES)]
+    assert progress[-1] == (SERVED_SENTENCES, SERVED_SENTENCES)
+    computed = find_means(first, "de-en")
+    assert computed.sentences == SERVED_SENTENCES and computed.digest == first.digest
+    list(means_work(second, "de-en").run())
+    np.testing.assert_array_equal(find_means(second, "de-en").source_embedding, computed.source_embedding)
+    assert has_sentences("de-en") and not has_sentences("xx-en")
 
 
 def test_stored_means_are_used_only_for_their_weights(tiny_checkpoint, tmp_path):
@@ -127,9 +125,9 @@ def test_stored_means_are_used_only_for_their_weights(tiny_checkpoint, tmp_path)
     translator = Translator.load(folder, "cpu")
     stored = means.compute_means(translator, {"de-en": ["Hund", "Boot"]})
     means.save_means(folder / means.FILE, stored)
-    np.testing.assert_array_equal(MeansCache().find(translator, "de-en").source_embedding, stored.source_embedding)
+    np.testing.assert_array_equal(find_means(translator, "de-en").source_embedding, stored.source_embedding)
     trace = translator.translate("Der Hund schläft.")
-    page = Scene(trace, Selection(), translator, page_question=PageQuestion.of(trace, 2), means_cache=MeansCache())
+    page = Scene(trace, Selection(), translator, page_question=PageQuestion.of(trace, 2))
     served = EndpointContext(Translators([translator]))
     rows = api.why(served, trace.source_text, step=2)["rows"]
     python = attribute(translator, trace, step=2).rows
@@ -137,4 +135,4 @@ def test_stored_means_are_used_only_for_their_weights(tiny_checkpoint, tmp_path)
         np.testing.assert_array_equal(row.values, of_page.values)
         assert to_jsonable(row) == {name: value for name, value in of_api.items() if name != "agreement"}
     translator.digest = "another"
-    assert MeansCache().find(translator, "de-en") is None
+    assert find_means(translator, "de-en") is None
