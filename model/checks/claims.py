@@ -259,13 +259,8 @@ def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     largest_logit,
 )
 def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
-    plain, padded, steps = evidence.output, evidence.padded_output, len(evidence.trace.decoder_ids)
-    with torch.inference_mode():
-        errors = [
-            (padded.project(padded.hidden[0, part]) - plain.project(plain.hidden[0, part])).abs().max()
-            for part in blocks(steps, evidence.translator.config.num_target_tokens)
-        ]
-    return float(max(errors)), say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
+    error = logit_error(evidence, evidence.padded_output.hidden[0, : len(evidence.trace.decoder_ids)])
+    return error, say("beside a sentence of {n} tokens", n=evidence.padded[0].shape[1])
 
 
 @check(
@@ -372,11 +367,7 @@ def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
     """Compare the logits of torch's own stacks, run on the inputs of our first layers."""
     translator, output = evidence.translator, evidence.output
     memory, hidden = oracle.whole_stacks(translator, output, evidence.torch_layers)
-    errors = [
-        (output.project(hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
-        for part in blocks(hidden.shape[1], translator.config.num_target_tokens)
-    ]
-    error = float(max(*errors, (memory - output.memory).abs().max()))
+    error = max(logit_error(evidence, hidden[0]), float((memory - output.memory).abs().max()))
     return error, say(
         "{n} encoder and {m} decoder layers, the last norm, the projection",
         n=len(output.encoder_records),
@@ -407,14 +398,9 @@ def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
 @torch.inference_mode()
 def shifting_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     """Compare the logits with those of a pass whose positions are all shifted."""
-    model, output, ids = evidence.translator.model, evidence.output, evidence.trace.decoder_ids
-    target = torch.tensor([ids], device=output.hidden.device)
-    shifted = model(evidence.source_ids(), target, interventions=positions_shifted(SHIFT))
-    errors = [
-        (output.project(shifted.hidden[0, part]) - output.project(output.hidden[0, part])).abs().max()
-        for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
-    ]
-    return float(max(errors)), say("all positions moved by {n}", n=SHIFT)
+    target = torch.tensor([evidence.trace.decoder_ids], device=evidence.translator.device)
+    shifted = evidence.translator.model(evidence.source_ids(), target, interventions=positions_shifted(SHIFT))
+    return logit_error(evidence, shifted.hidden[0]), say("all positions moved by {n}", n=SHIFT)
 
 
 def _real(evidence: Evidence) -> int:
@@ -449,6 +435,17 @@ def decoder_outputs(evidence: Evidence) -> tuple[float, str]:
         read = torch.tanh(model.readout(torch.cat((states, rows, *contexts), dim=-1)))
         error = float((read - output.hidden).abs().max())
     return error, say_plural("{n} step", "{n} steps", n=rows.shape[1])
+
+
+@torch.inference_mode()
+def logit_error(evidence: Evidence, hidden: Tensor) -> float:
+    """Return the largest difference of the logits of hidden [step, d_model] from those of the second pass."""
+    output = evidence.output
+    errors = [
+        (output.project(hidden[part]) - output.project(output.hidden[0, part])).abs().max()
+        for part in blocks(len(hidden), evidence.translator.config.num_target_tokens)
+    ]
+    return float(max(errors))
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:
