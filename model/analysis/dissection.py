@@ -61,9 +61,9 @@ class Dissection:
 
 
 def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *, query: int) -> Dissection:
-    """Return the stages of one query position of one head. output: of Translator.inspect, a batch of one.
+    """Return the stages of one query position of one head (Vaswani et al. 2017, equation 1).
 
-    Raises ValueError if layer, head or query do not exist.
+    output: of Translator.inspect, a batch of one. Raises ValueError if layer, head or query do not exist.
     """
     record = output.attention(kind, layer)
     _, heads, queries, keys = record.weights.shape
@@ -71,42 +71,17 @@ def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *
         raise ValueError(f"heads are 0 to {heads - 1}, found {head}")
     if not 0 <= query < queries:
         raise ValueError(f"query positions are 0 to {queries - 1}, found {query}")
+    q, k, v = (in_numpy(part[0, head]) for part in (record.queries, record.keys, record.values))
+    q, allowed, bias = q[query], open_cells(output, kind, layer)[head, query], bias_of(record, head)
     heard = edges_mask(record.edit.zeroed, (heads, queries, keys))[head, query].numpy()
-    return stages(
-        in_numpy(record.queries[0, head, query]),
-        in_numpy(record.keys[0, head]),
-        in_numpy(record.values[0, head]),
-        open_cells(output, kind, layer)[head, query],
-        heard,
-        recorded=record.weights[0, head, query].float().cpu().numpy(),
-        scaled=record.scaled,
-        bias=None if (bias := bias_of(record, head)) is None else bias[query],
-    )
-
-
-def stages(
-    query: np.ndarray,
-    keys: np.ndarray,
-    values: np.ndarray,
-    allowed: np.ndarray,
-    heard: np.ndarray | None = None,
-    *,
-    recorded: np.ndarray,
-    scaled: bool = True,
-    bias: np.ndarray | None = None,
-) -> Dissection:
-    """Compute every stage from q [d_k], K and V [key, d_k] and the mask's row [key] (Vaswani et al. 2017, equation 1).
-
-    heard, recorded, bias: as in Dissection. scaled: whether dots are divided by sqrt(d_k).
-    """
-    heard = np.ones(len(keys), bool) if heard is None else heard
-    products = keys * query
-    scores, masked, weights = (part[0] for part in attention(query[None], keys, allowed, scaled=scaled, bias=bias))
-    contributions = (weights * heard)[:, None] * values
+    bias = None if bias is None else bias[query]
+    products = k * q
+    scores, masked, weights = (part[0] for part in attention(q[None], k, allowed, scaled=record.scaled, bias=bias))
+    contributions = (weights * heard)[:, None] * v
     return Dissection(
-        query=query,
-        keys=keys,
-        values=values,
+        query=q,
+        keys=k,
+        values=v,
         products=products,
         dots=products.sum(-1),
         scaled=scores,
@@ -116,9 +91,9 @@ def stages(
         weights=weights,
         contributions=contributions,
         output=contributions.sum(0),
-        recorded=recorded,
-        unscaled_weights=attention(query[None], keys, allowed, scaled=scaled and bias is not None)[2][0],
-        divided=scaled,
+        recorded=record.weights[0, head, query].float().cpu().numpy(),
+        unscaled_weights=attention(q[None], k, allowed, scaled=record.scaled and bias is not None)[2][0],
+        divided=record.scaled,
         bias=bias,
     )
 

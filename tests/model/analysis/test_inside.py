@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
 from attention_atlas.model.analysis import architecture, bleu, head_loop, stations
-from attention_atlas.model.analysis.dissection import dissect, softmax, stages
+from attention_atlas.model.analysis.dissection import dissect, softmax
 from attention_atlas.model.analysis.formulas.scoring import compare_scorings
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.config import ModelConfig
@@ -90,10 +91,11 @@ def test_scoring_functions_match_their_formulas(seen) -> None:
     assert np.abs(additive).max() > 0 and not np.array_equal(additive, compare_scorings(dissection, seed=1)[2].scores)
 
 
-def test_additive_score_of_a_case_made_by_hand() -> None:
-    uniform = stages(np.zeros(2), np.zeros((3, 2)), np.ones((3, 2)), np.ones(3, bool), recorded=np.full(3, 1 / 3))
-    assert (compare_scorings(uniform)[2].scores == 0).all()  # tanh(0) v = 0
-    np.testing.assert_allclose(uniform.output, 1.0)
+def test_additive_score_of_zeros_is_zero(seen) -> None:
+    dissection = dissect(seen[2], AttentionKind.CROSS, 0, 0, query=0)
+    zeros = replace(dissection, query=0 * dissection.query, keys=0 * dissection.keys)
+    scores = {scoring.name: scoring.scores for scoring in compare_scorings(zeros)}
+    assert (scores["additive"] == 0).all()  # v tanh(0) = 0
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
