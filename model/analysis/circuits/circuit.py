@@ -7,7 +7,7 @@ pairs and tests it on others, step by step. `translate_with_edges` lets only a c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from attention_atlas.model.analysis.circuits.graph import Edge, Graph, build_gra
 from attention_atlas.model.analysis.circuits.pairs import Pair, make_batch, make_pair
 from attention_atlas.model.analysis.circuits.passes import GatedPass, PairRuns, ScoringMethod
 from attention_atlas.model.analysis.rerun import check_unedited
-from attention_atlas.model.serve.work import Parts
+from attention_atlas.model.serve.work import Parts, finish
 from attention_atlas.model.trace import check_count
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
@@ -125,18 +125,17 @@ class Circuit:
         *,
         shares: Sequence[float] = SHARES,
         seed: int = 0,
-        progress: Callable[[int, int], object] = lambda done, total: None,
     ) -> FaithfulnessCurves:
         """Measure how much of the decision the best edges keep when they run alone, at each share of all edges.
 
-        pairs: others than the circuit was found with. progress: called with the number of batches done and of all.
-        Raises ValueError if there are no pairs, and a Refusal if the two sentences make no difference to the model.
+        pairs: others than the circuit was found with. Raises ValueError if there are no pairs, and a Refusal if the two
+        sentences make no difference to the model.
         """
         masks = self.test_masks(shares, seed)
-        leads = []
-        for number, runs in enumerate(run_batches(self.translator, self.graph, pairs)):
-            leads.append(runs.leads_of_masks(masks.reshape(-1, masks.shape[-1])))
-            progress(number + 1, -(-len(pairs) // BATCH_SIZE))
+        leads = [
+            runs.leads_of_masks(masks.reshape(-1, masks.shape[-1]))
+            for runs in run_batches(self.translator, self.graph, pairs)
+        ]
         return compute_curves(np.concatenate(leads, axis=1), masks, shares, seed)
 
     def test_masks(self, shares: Sequence[float] = SHARES, seed: int = 0) -> np.ndarray:
@@ -224,21 +223,21 @@ def find_circuit(
     sum.
     """
     check_unedited(translator)
-    graph, method, steps = build_graph(translator.config), ScoringMethod(method), check_count("number of steps", steps)
-    parts = [(runs.score_edges(method, steps), runs.both_leads()) for runs in run_batches(translator, graph, pairs)]
-    return _combine(translator, pairs, method, parts)
+    steps = check_count("number of steps", steps)
+    return finish(_score_pairs(translator, pairs, ScoringMethod(method), steps, BATCH_SIZE, 0))
 
 
-def _combine(
-    translator: Translator,
-    pairs: Sequence[Pair],
-    method: ScoringMethod,
-    parts: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> Circuit:
-    """Return the circuit of the edge scores and leads of batches of the pairs."""
+def _score_pairs(
+    translator: Translator, pairs: Sequence[Pair], method: ScoringMethod, steps: int, batch_size: int, total: int
+) -> Parts[Circuit]:
+    """Score every edge over pairs, batch by batch; yield (batches done, total), and return the circuit."""
+    graph, parts = build_graph(translator.config), []
+    for runs in run_batches(translator, graph, pairs, batch_size):
+        parts.append((runs.score_edges(method, steps), runs.both_leads()))
+        yield len(parts), total
     scores = np.sum([scores for scores, _ in parts], axis=0) / len(pairs)
     metric, changed = np.concatenate([leads for _, leads in parts], axis=1).mean(1).tolist()
-    return Circuit(translator, build_graph(translator.config), method, scores, metric, changed, tuple(pairs))
+    return Circuit(translator, graph, method, scores, metric, changed, tuple(pairs))
 
 
 def find_sentence_circuit(
@@ -312,19 +311,15 @@ class Study:
 
     def run(self) -> Parts[tuple[Circuit, FaithfulnessCurves]]:
         """Find and test the circuit; yield (steps done, steps in all), and return the circuit and its curves."""
-        graph = build_graph(self.translator.config)
-        num_batches = -(-len(self.held_out) // STUDY_BATCH_SIZE)
-        total, parts, leads = len(self.discovery) + num_batches, [], []
-        for runs in run_batches(self.translator, graph, self.discovery, 1):
-            parts.append((runs.score_edges(ScoringMethod.EAP_IG, STEPS), runs.both_leads()))
-            yield len(parts), total
-        circuit = _combine(self.translator, self.discovery, ScoringMethod.EAP_IG, parts)
+        found, num_batches = len(self.discovery), -(-len(self.held_out) // STUDY_BATCH_SIZE)
+        total, leads = found + num_batches, []
+        circuit = yield from _score_pairs(self.translator, self.discovery, ScoringMethod.EAP_IG, STEPS, 1, total)
         masks = circuit.test_masks()
-        for runs in run_batches(self.translator, graph, self.held_out, STUDY_BATCH_SIZE):
+        for runs in run_batches(self.translator, circuit.graph, self.held_out, STUDY_BATCH_SIZE):
             by_mask = []
             for mask in masks.reshape(-1, masks.shape[-1]):
                 by_mask.append(runs.leads_of_masks(mask[None]))
-                yield len(parts) + len(leads), total
+                yield found + len(leads), total
             leads.append(np.concatenate([by_mask[0][:2], *(leads_of_mask[2:] for leads_of_mask in by_mask)]))
         yield total, total
         return circuit, compute_curves(np.concatenate(leads, axis=1), masks)
