@@ -20,7 +20,7 @@ from attention_atlas.model.nets.blocks import MAX_LOGITS, exact, log_probabiliti
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.nets.sweep import Changes, Sweep
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace import check_integer
@@ -278,6 +278,18 @@ class Case:
             memory,
             ~masked_prefix if masked_prefix.any() else None,
         )
+
+    def run_sweep(self, sweep: Sweep, batch: int, *, in_encoder: bool) -> Tensor:
+        """Return the decoder's output [batch, d_model] at the question's row under a sweep of `batch` rows.
+
+        in_encoder: whether it changes the encoder, which then runs again.
+        """
+        memory = (
+            self.encode(self.source_rows.expand(batch, -1, -1), changes=sweep)
+            if in_encoder
+            else self.plain_memory(batch)
+        )
+        return self.decode(self.target_rows.expand(batch, -1, -1), memory, changes=sweep)
 
     def measure_effects(self, changes: WordChanges) -> np.ndarray:
         """Return m(x) - m(changed x), float64 [batch]: positive if what was taken away spoke for the token."""

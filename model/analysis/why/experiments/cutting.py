@@ -103,7 +103,4 @@ def _run_patched(case: Case, place: HeadOutput, output: Tensor, query: Tensor) -
     patch = Patch(place)
     value = PatchValue(output[:, None].expand(-1, length, -1), weight)
     sweep = Sweep(replace(case.interventions, patches=frozenset({patch})), values={patch: value})
-    memory = (
-        case.encode(case.source_rows.expand(batch, -1, -1), changes=sweep) if in_encoder else case.plain_memory(batch)
-    )
-    return case.decode(case.target_rows.expand(batch, -1, -1), memory, changes=sweep)
+    return case.run_sweep(sweep, batch, in_encoder=in_encoder)

@@ -269,21 +269,15 @@ def _run_patched(
     receiver: Case, places: list[Place], values: list[Tensor], grid: Grid, cells: list[tuple[int, int]]
 ) -> Tensor:
     """Return the decoder's output [batch, d_model] at the question's row, a batch row for each cell (row, column)."""
-    num_heads = receiver.model.num_heads[grid.kind] if isinstance(grid, HeadGrid) else 0
-    patches = {}
-    for number, (place, value) in enumerate(zip(places, values)):
-        weight = value.new_zeros(len(cells), value.shape[1])
-        for i, (row, column) in enumerate(cells):
-            if isinstance(grid, HeadGrid) and row * num_heads + column == number:
-                weight[i] = 1.0
-            elif not isinstance(grid, HeadGrid) and row == number:
-                weight[i, column] = 1.0
-        if weight.any():
-            patches[Patch(place)] = PatchValue(value, weight)
+    patches: dict[Patch, PatchValue] = {}
+    for i, (row, column) in enumerate(cells):
+        number, positions = row, column
+        if isinstance(grid, HeadGrid):
+            number, positions = row * receiver.model.num_heads[grid.kind] + column, slice(None)
+        value = values[number]
+        patch = Patch(places[number])
+        if patch not in patches:
+            patches[patch] = PatchValue(value, value.new_zeros(len(cells), value.shape[1]))
+        patches[patch].weight[i, positions] = 1.0
     sweep = Sweep(replace(receiver.interventions, patches=frozenset(patches)), values=patches)
-    memory = (
-        receiver.encode(receiver.source_rows.expand(len(cells), -1, -1), changes=sweep)
-        if _is_in_encoder(grid)
-        else receiver.plain_memory(len(cells))
-    )
-    return receiver.decode(receiver.target_rows.expand(len(cells), -1, -1), memory, changes=sweep)
+    return receiver.run_sweep(sweep, len(cells), in_encoder=_is_in_encoder(grid))
