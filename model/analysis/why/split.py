@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from attention_atlas.model.analysis.why.case import Case, make_linear_metric, open_case_at
 from attention_atlas.model.analysis.why.contributions import (
-    Norm,
     applied_weights,
     apply_transposed_norm,
     split_output_matrix,
@@ -49,7 +48,7 @@ def split_case(case: Case) -> Parts:
     """Split the question's logit difference over the parts of the decoder's row (see Parts), in float64."""
     metric = make_linear_metric(case.model, case.question)
     walk = _BackwardWalk(case, metric.vector)
-    walk.through_final_norm()
+    walk.through_norm(walk.decoder.norm, walk.records[-1].after[0, -1])
     for index in reversed(range(len(case.model.decoder.layers))):
         walk.through_layer(index)
     token = exact(case.target_rows[0, -1])
@@ -57,7 +56,7 @@ def split_case(case: Case) -> Parts:
     position = torch.zeros_like(token) if positions is None else exact(positions[-1])
     first_layer_vector = walk.vector
     norm_before_positions = case.model.decoder.norm_before_positions
-    walk.through_entry_norm(token if norm_before_positions else token + position)
+    walk.through_norm(walk.decoder.entry, token if norm_before_positions else token + position)
     return Parts(
         question=case.question,
         token=float(walk.vector @ token),
@@ -82,15 +81,6 @@ class _BackwardWalk:
         self.keys: dict[AttentionKind, list[Tensor]] = {kind: [] for kind in KINDS}
         self.output_biases: dict[AttentionKind, list[Tensor]] = {kind: [] for kind in KINDS}
 
-    def through_final_norm(self) -> None:
-        if not isinstance(self.decoder.norm, nn.Identity):
-            self._through_norm(self.decoder.norm, self.records[-1].after[0, -1])
-
-    def through_entry_norm(self, norm_input: Tensor) -> None:
-        """Pass the norm on embeddings, if the family has one. norm_input: what it read at the last row [d_model]."""
-        if not isinstance(self.decoder.entry, nn.Identity):
-            self._through_norm(self.decoder.entry, norm_input)
-
     def through_layer(self, index: int) -> None:
         layer, record = self.decoder.layers[index], self.records[index]
         self_block, cross_block, feed_forward_block = zip(
@@ -104,13 +94,15 @@ class _BackwardWalk:
             self.keys[kind].append(split_by_key(attention, record.attention(kind), self.vector))
             self.output_biases[kind].append(self._read_bias(attention.output))
 
+    def through_norm(self, norm: nn.Module, norm_input: Tensor) -> None:
+        """Pass a norm. norm_input: what it read at the last row [d_model]."""
+        if not isinstance(norm, nn.Identity):
+            self.norm_biases.append(self._read_bias(norm))
+            self.vector = apply_transposed_norm(norm, self.vector, norm_input)
+
     def _through_post_norm(self, sublayer: nn.Module, norm_input: Tensor) -> None:
         if not sublayer.norm_first:
-            self._through_norm(sublayer.norm, norm_input[0, -1])
-
-    def _through_norm(self, norm: Norm, norm_input: Tensor) -> None:
-        self.norm_biases.append(self._read_bias(norm))
-        self.vector = apply_transposed_norm(norm, self.vector, norm_input)
+            self.through_norm(sublayer.norm, norm_input[0, -1])
 
     def _read_bias(self, module: nn.Module) -> Tensor:
         """Return the part of a module's bias; 0 if it has none."""
