@@ -120,10 +120,8 @@ def examine_all(
 def section(result: Faithfulness) -> str:
     """Return the section of a card: the method, the row that leads, and the tables."""
     titles = {slug: method.title for slug, method in METHODS.items()}
-    best, bar = (
-        best_method(result, raw=attention.RAW.slug),
-        (f"a median rank correlation of {BAR}, and {MARGIN} more than raw attention's"),
-    )
+    best = best_method(result, raw=attention.RAW.slug)
+    bar = f"a median rank correlation of {BAR}, and {MARGIN} more than raw attention's"
     lead = (
         f"No method reached the bar ({bar}), so the page leads with occlusion alone."
         if best is None

@@ -15,7 +15,7 @@ from torch import Tensor
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
-from attention_atlas.model.trace.kinds import Side, SubLayerName
+from attention_atlas.model.trace.kinds import SubLayerName
 from attention_atlas.model.trace.language import Words, join, say
 from attention_atlas.model.translator import Translator
 
@@ -56,26 +56,11 @@ def embedding_rows(
     side: "source" or "target". interventions: those of the recorded pass.
     """
     model, source = translator.model, side == "source"
-    matrix, code, stack, records, used = (
-        (
-            model.embedding.weight,
-            model.source_positions,
-            model.encoder,
-            output.layers(Side.ENCODER),
-            interventions.source_positions,
-        )
-        if source
-        else (
-            model.target_matrix,
-            model.target_positions,
-            model.decoder,
-            output.layers(Side.DECODER),
-            interventions.target_positions,
-        )
-    )
-    scaled = torch.embedding(matrix, torch.tensor(ids, device=translator.device)) * model.scale
+    stack, code = (model.encoder, model.source_positions) if source else (model.decoder, model.target_positions)
+    used = interventions.source_positions if source else interventions.target_positions
+    scaled = model.token_rows(torch.tensor(ids, device=translator.device), decoder=not source)
     lengths = torch.tensor([output.memory.shape[1]])
-    entered, added_positions = records[0].before[0], code(0, len(ids), used, lengths)
+    entered, added_positions = output.layers(stack.side)[0].before[0], code(0, len(ids), used, lengths)
     positions = torch.zeros_like(scaled) if added_positions is None else added_positions.view_as(scaled)
     added = scaled + positions if translator.config.norm_embedding and not stack.norm_before_positions else entered
     error = (stack.enter(scaled, positions) - entered).abs().max()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 
+from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
@@ -33,8 +34,7 @@ def most_probable(bench: Bench, pairs: Sequence[tuple[str, str]]) -> Iterable[np
     """Yield, for each reference, [2, tokens]: the largest probability, and whether it is the reference token's."""
     translator, direction = bench.translator, bench.direction
     pad_id, begin = translator.config.pad_id, translator.tokenizer.begin_id
-    for start in range(0, len(pairs), BATCH):
-        part = pairs[start : start + BATCH]
+    for part in batched(pairs, BATCH):
         targets = [translator.encode_target(target, direction) for _, target in part]
         sources, inputs = (
             pad(rows, pad_id).to(translator.device)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from attention_atlas.model.analysis.trust import read_translation
+from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.trace.trust import (
     HALLUCINATION,
     OMISSION,
@@ -86,8 +87,7 @@ def good_translations(bench: Bench, corpora: Sequence[str], part: str, count: in
     held_out = bench.held_out(part)
     pairs = [pair for name in corpora for pair in held_out.get(name, ()) if bench.fits(*pair)]
     good: list[Row] = []
-    for start in range(0, len(pairs), 256):
-        texts = pairs[start : start + 256]
+    for texts in batched(pairs, 256):
         translations = bench.translator.translate_batch([source for source, _ in texts], bench.direction)
         for (source, reference), translation in zip(texts, translations):
             if bench.fits(source, translation) and CHRF().sentence_score(translation, [reference]).score >= MIN_CHRF:

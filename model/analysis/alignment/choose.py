@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attention_atlas.model.analysis.survey.batch import maps_and_lengths, run
+from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.trace.alignment import Links, RowToken, Voter
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -121,8 +122,7 @@ def score_maps(translator: Translator, sentences: Sequence[WordPieces]) -> list[
     """Return each sentence's maps between words, float64 [layers, heads, target word, source word + 1], by row
     convention and by_length."""
     scores = []
-    for start in range(0, len(sentences), BATCH):
-        batch = sentences[start : start + BATCH]
+    for batch in batched(sentences, BATCH):
         batch_pass = run(translator, [s.source_ids for s in batch], [s.target_ids for s in batch], slopes=False)
         weights, lengths = maps_and_lengths(translator.model, batch_pass.output, AttentionKind.CROSS)
         for index, sentence in enumerate(batch):

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from attention_atlas.model.nets.blocks import exact
-from attention_atlas.model.serve.work import finish
 
 Progress = tuple[int, int]  # parts done, parts in all
 Project = Callable[[Tensor], Tensor]  # a last stream [row, d_model], before its norm -> logits [row, vocabulary]
@@ -16,21 +15,9 @@ Project = Callable[[Tensor], Tensor]  # a last stream [row, d_model], before its
 STEPS = 250
 ROWS = 192  # in one step
 RATE = 1e-3
-HELD_OUT = 8  # every eighth row is is_held_out out to choose the best map
+HELD_OUT = 8  # every eighth row is held out to choose the best map
 RIDGES = (1.0, 10.0, 100.0, 1000.0)
-EVALUATIONS = 10  # on the is_held_out-out rows
-
-
-def fit(project: Project, streams: Tensor, *, steps: int = STEPS, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Fit W float32 [layers, d_model, d_model] and b [layers, d_model] to streams [layers + 1, row, d_model].
-
-    stream + W stream + b should predict what the last stream predicts, measured by the KL divergence. The fit starts
-    from ridge regression, which shrinks W to 0 (the logit lens), and continues with Adam on the divergence. The best
-    map on is_held_out-out rows is returned, which may be the logit lens. steps: of Adam.
-    """
-    layers = [finish(fit_layer(project, stream, streams[-1], steps, seed)) for stream in streams[:-1]]
-    weights, biases = zip(*layers)
-    return torch.stack(weights), torch.stack(biases)
+EVALUATIONS = 10  # on the held-out rows
 
 
 def fit_layer(
@@ -38,12 +25,17 @@ def fit_layer(
     stream: Tensor,
     last: Tensor,
     steps: int = STEPS,
-    seed: int = 0,
     *,
     progress: Progress | None = None,
 ) -> Generator[Progress | None, None, tuple[Tensor, Tensor]]:
-    """Fit W and b of one layer's stream [row, d_model] as a generator, which yields `progress` before each step.
-    Different threads may take the steps."""
+    """Fit W float32 [d_model, d_model] and b [d_model] of one layer's stream [row, d_model] to the last stream.
+
+    stream + W stream + b should predict what the last stream predicts, measured by the KL divergence. The fit starts
+    from ridge regression, which shrinks W to 0 (the logit lens), and continues with Adam on the divergence for `steps`
+    steps. The best map on held-out rows is returned, which may be the logit lens.
+
+    Yields `progress` before each step; different threads may take the steps.
+    """
     is_held_out = torch.arange(len(stream), device=stream.device) % HELD_OUT == 0
     with torch.no_grad():
         expected = project(last[is_held_out]).log_softmax(-1)
@@ -62,7 +54,7 @@ def fit_layer(
             best, best_error = candidate, new_error
     with torch.inference_mode(False):
         w, b = (part.clone().requires_grad_() for part in best)
-        optimiser, generator = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(seed)
+        optimiser, generator = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(0)
     rows = (~is_held_out).nonzero()[:, 0]
     for step in range(steps):
         yield progress

@@ -13,6 +13,7 @@ from attention_atlas.model.analysis.survey.batch import Item, ablation_losses, m
 from attention_atlas.model.analysis.survey.corpus import Repeated
 from attention_atlas.model.analysis.survey.sums import Sums
 from attention_atlas.model.analysis.why.means import Means
+from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.serve.cores import map_over_cores
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.survey import cells
@@ -54,7 +55,7 @@ def add_window(sums: Sums, translator: Translator, direction: str, items: Sequen
     translations = {item.number: tuple(ids) for item, ids in zip(untranslated, targets)}
     items = [replace(item, target_ids=translations.get(item.number, item.target_ids)) for item in items]
     items = sorted(items, key=lambda item: (len(item.source_ids), item.number))
-    batches = [items[start : start + BATCH] for start in range(0, len(items), BATCH)]
+    batches = list(batched(items, BATCH))
     results = [
         row for rows in map_over_cores(lambda batch: _measure(translator, batch, measures), batches) for row in rows
     ]
@@ -142,8 +143,7 @@ def _ablate(translator: Translator, items: Sequence[Item], measures: Measures) -
     """Return, by sentence number, kind -> losses [layers, heads] of the sentences on which heads are ablated."""
     ablated = [item for item in items if item.counts and item.number < measures.ablated]
     losses = {}
-    for start in range(0, len(ablated), ABLATED_BATCH):
-        part = ablated[start : start + ABLATED_BATCH]
+    for part in batched(ablated, ABLATED_BATCH):
         batch = run(translator, [i.source_ids for i in part], [i.target_ids for i in part], slopes=False)
         by_kind = ablation_losses(translator.model, batch, measures.means)
         for row, item in enumerate(part):

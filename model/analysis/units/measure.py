@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from attention_atlas.model.analysis.units.dictionary import Dictionary, Quality, project
-from attention_atlas.model.decode.runs import run
+from attention_atlas.model.decode.runs import batched, run
 from attention_atlas.model.translator import Translator
 
 BATCH = 32
@@ -19,8 +19,8 @@ Reconstruction = Callable[[Tensor], Tensor]  # rows [row, d_model] -> reconstruc
 def rows_of(translator: Translator, place: str, texts: Sequence[str], direction: str) -> Tensor:
     """Return an encoder's stream at a place for all tokens of texts, float32 [row, d_model]."""
     rows, tokenizer = [], translator.tokenizer
-    for start in range(0, len(texts), BATCH):
-        ids = [translator.encode(text, direction) for text in texts[start : start + BATCH]]
+    for part in batched(texts, BATCH):
+        ids = [translator.encode(text, direction) for text in part]
         ends = [[tokenizer.end_id]] * len(ids)
         batch = run(translator.model, ids, ends, (place,), begin_id=tokenizer.begin_id)
         rows.append(batch[place][batch.source_mask])

@@ -15,6 +15,7 @@ from attention_atlas.model.analysis.lenses.encoder import encoder_lens, layer_tr
 from attention_atlas.model.analysis.lenses.fit import Fitting, Jacobians, fit
 from attention_atlas.model.analysis.lenses.storage import Lens
 from attention_atlas.model.lenses import main
+from attention_atlas.model.serve.work import finish
 from attention_atlas.model.trace.edits import Add
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
@@ -137,10 +138,11 @@ def test_a_tuned_lens_finds_a_planted_map_and_keeps_the_logit_lens_if_it_is_best
     last = torch.randn(800, 12, generator=generator)
     matrix, words = torch.randn(12, 12, generator=generator), torch.randn(30, 12, generator=generator)
     stream = last @ torch.linalg.inv(matrix).T - 0.5
-    weight, bias = tuned.fit(lambda rows: rows @ words.T, torch.stack([stream, last, last]))
-    read = stream + stream @ weight[0].T + bias[0]
+    weight, bias = finish(tuned.fit_layer(lambda rows: rows @ words.T, stream, last))
+    read = stream + stream @ weight.T + bias
     assert (read @ words.T).softmax(-1).sub((last @ words.T).softmax(-1)).abs().max() < 0.05
-    assert max(weight[1].abs().max(), bias[1].abs().max()) < 1e-4  # the logit lens is already right
+    weight, bias = finish(tuned.fit_layer(lambda rows: rows @ words.T, last, last))
+    assert max(weight.abs().max(), bias.abs().max()) < 1e-4  # the logit lens is already right
 
 
 def test_loading_checks_the_weights_and_the_shapes(tiny_translator, lenses, tmp_path):
