@@ -28,7 +28,7 @@ from attention_atlas.model.trace.survey.survey import OWN, DirectionSurvey, Surv
 from attention_atlas.model.translator import Translator
 
 GATHERED = "{}-gathered"
-FORMAT = 1  # of the part files; increased when their meaning changes
+FORMAT = 2  # of the part files; increased when their meaning changes
 # In the page:
 PAGE_SENTENCES, PAGE_WINDOW = 200, 4
 PAGE_LINKED = 40  # sentences on which the linking heads are chosen

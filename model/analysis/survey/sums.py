@@ -8,6 +8,7 @@ doubles below 2^29 exact and independent of the order of addition.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -66,21 +67,6 @@ class Totals:
         for name, values in other.values.items():
             self._add(name, values, other.facts[name])
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the state as named arrays."""
-        return {
-            f"{part}/{name}": array
-            for part, arrays in (("values", self.values), ("facts", self.facts))
-            for name, array in arrays.items()
-        }
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over the state from arrays()."""
-        for key, array in arrays.items():
-            part, _, name = key.partition("/")
-            if part in ("values", "facts"):
-                getattr(self, part)[name] = array
-
 
 class Reservoir:
     """Example sentences of each head: those with the largest and smallest values, and a sample for typical ones.
@@ -131,26 +117,6 @@ class Reservoir:
         most, least = self.extremes[name][1]
         return dict(zip(EXAMPLES, (most, least, np.hstack([typical, missing]))))
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the state as named arrays."""
-        arrays = {}
-        for name, (values, lines) in self.extremes.items():
-            arrays |= {
-                f"extreme values/{name}": values,
-                f"extreme lines/{name}": lines,
-                f"sample values/{name}": np.stack(list(self.sample[name].values())),
-                f"sample lines/{name}": np.array(list(self.sample[name])),
-            }
-        return arrays
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over the state from arrays()."""
-        for key in arrays:
-            part, _, name = key.partition("/")
-            if part == "extreme values":
-                self.extremes[name] = arrays[key], arrays[f"extreme lines/{name}"]
-                self.sample[name] = dict(zip(arrays[f"sample lines/{name}"].tolist(), arrays[f"sample values/{name}"]))
-
 
 def _keep_largest(values: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.lexsort((lines, -values), axis=-1)[..., :NUM_EXAMPLES]
@@ -177,18 +143,31 @@ class Sums:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the state as named arrays."""
-        return {
-            f"{part}:{name}": array
-            for part in ("totals", "similarities", "reservoir")
-            for name, array in getattr(self, part).arrays().items()
+        extremes, sample = self.reservoir.extremes, self.reservoir.sample
+        tables = {
+            "totals": self.totals.values,
+            "facts of totals": self.totals.facts,
+            "similarities": self.similarities.values,
+            "facts of similarities": self.similarities.facts,
+            "extreme values": {name: values for name, (values, _) in extremes.items()},
+            "extreme lines": {name: lines for name, (_, lines) in extremes.items()},
+            "sample values": {name: np.stack(list(by_line.values())) for name, by_line in sample.items()},
+            "sample lines": {name: np.array(list(by_line)) for name, by_line in sample.items()},
         }
+        return {f"{table}:{name}": array for table, arrays in tables.items() for name, array in arrays.items()}
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> Sums:
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> Sums:
         """Take over the state from arrays(); return self."""
-        for part in ("totals", "similarities", "reservoir"):
-            getattr(self, part).restore(
-                {name.removeprefix(f"{part}:"): array for name, array in arrays.items() if name.startswith(f"{part}:")}
-            )
+        tables = defaultdict(dict)
+        for key, array in arrays.items():
+            table, _, name = key.partition(":")
+            tables[table][name] = array
+        self.totals.values, self.totals.facts = tables["totals"], tables["facts of totals"]
+        self.similarities.values, self.similarities.facts = tables["similarities"], tables["facts of similarities"]
+        for name, values in tables["extreme values"].items():
+            self.reservoir.extremes[name] = values, tables["extreme lines"][name]
+            lines = tables["sample lines"][name].tolist()
+            self.reservoir.sample[name] = dict(zip(lines, tables["sample values"][name]))
         return self
 
 
