@@ -22,7 +22,7 @@ from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encode_or_empty
 from attention_atlas.model.analysis.survey.run import SurveyRun, save
 from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
-from attention_atlas.model.analysis.why.means import Means, load_means
+from attention_atlas.model.analysis.why.means import load_means
 from attention_atlas.model.checkpoint import HEADS
 from attention_atlas.model.files import read_parallel
 from attention_atlas.model.nets.networks import check_transformer
@@ -70,7 +70,10 @@ def survey(
     args: argparse.Namespace, translator: Translator, direction: str, corpus: Corpus, parts: Path
 ) -> DirectionSurvey | None:
     """Survey one direction. Returns None in all processes but the first. parts: the folder of unfinished work."""
-    means = load_checkpoint_means(args, translator) if args.ablate else None
+    path = args.checkpoint / MEANS_FILE
+    if args.ablate and not path.is_file():
+        raise ValueError(f"{path} is missing: run attention-atlas means, or leave out --ablate")
+    means = load_means(path, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encode_or_empty(translator, direction, source)]
     linked_by = find_linking_heads(translator, direction, first)
     run = SurveyRun(
@@ -122,14 +125,6 @@ def read_sentences(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Yield the pairs of --sentences, with empty targets for one file. Raises ValueError if they differ in length."""
     for source, *targets in islice(read_parallel(*args.sentences), args.limit):
         yield source, "".join(targets)
-
-
-def load_checkpoint_means(args: argparse.Namespace, translator: Translator) -> Means:
-    """Load the means in the checkpoint's folder. Raises ValueError if they are missing."""
-    path = args.checkpoint / MEANS_FILE
-    if not path.is_file():
-        raise ValueError(f"{path} is missing: run attention-atlas means, or leave out --ablate")
-    return load_means(path, translator)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -17,16 +17,11 @@ from attention_atlas.model.nets.records import ForwardOutput, LayerRecord, SubLa
 from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
 from attention_atlas.model.trace.language import Words, say
 
-KINDS = {
-    (Side.ENCODER, SubLayerName.SELF_ATTENTION): AttentionKind.ENCODER_SELF,
-    (Side.DECODER, SubLayerName.SELF_ATTENTION): AttentionKind.DECODER_SELF,
-    (Side.DECODER, SubLayerName.CROSS_ATTENTION): AttentionKind.CROSS,
-}
 MAX_PIXELS = 48  # rows and columns of a station's picture
 NAMES = {
-    (Side.ENCODER, SubLayerName.SELF_ATTENTION): say("self-attention"),
-    (Side.DECODER, SubLayerName.SELF_ATTENTION): say("masked self-attention"),
-    (Side.DECODER, SubLayerName.CROSS_ATTENTION): say("cross-attention"),
+    AttentionKind.ENCODER_SELF: say("self-attention"),
+    AttentionKind.DECODER_SELF: say("masked self-attention"),
+    AttentionKind.CROSS: say("cross-attention"),
 }
 
 
@@ -128,7 +123,7 @@ def stack(
 def _sublayer(side: Side, record: LayerRecord, passed: SubLayerRecord, layer: int, number: int) -> SubLayer:
     query = say("source") if side is Side.ENCODER else say("target")
     stream = _shape(passed.after), (query, "d_model")
-    kind = KINDS.get((side, passed.name))
+    kind = next((kind for kind in NAMES if (kind.side, kind.sublayer) == (side, passed.name)), None)
     if kind is None:
         activations = record.activations[0].float().cpu().numpy()
         stations = (
@@ -146,7 +141,7 @@ def _sublayer(side: Side, record: LayerRecord, passed: SubLayerRecord, layer: in
         stations = (
             Station("Q K V", _shape(attention.queries), (say("heads"), query, "d_k"), "projections", of),
             Station(
-                NAMES[side, passed.name],
+                NAMES[kind],
                 *(weights.shape, (say("heads"), query, key), "attention", of, tuple(map(_small, weights[:8]))),
             ),
             Station("W_O", *stream, "heads", of),

@@ -61,8 +61,12 @@ def main(argv: list[str] | None = None, *, expected: bool = True) -> None:
         raise ValueError(f"{args.data} has no data of the benchmarks for {', '.join(translator.directions)}")
     if out:
         done = {result["benchmark"] for result in results}
-        rest = [benchmark for benchmark in benchmarks if benchmark.name not in done]
-        results += earlier_results(out, translator, rest, args.limit)
+        known = [(benchmark.name, benchmark.definition, args.limit) for benchmark in benchmarks]
+        results += [
+            result
+            for result in read_results(out, translator)
+            if result["benchmark"] not in done and (result["benchmark"], result["definition"], result["limit"]) in known
+        ]
     order, kinds = list(translator.directions), list(KINDS)
     results.sort(key=lambda result: (order.index(result["direction"]), kinds.index(result["kind"])))
     values = {"digest": translator.digest, "results": results, "trust": summarize_trust(results)}
@@ -82,8 +86,7 @@ def measure_all(
     Results of a stopped run with the same weights and benchmark files are read from a file next to `out`.
     """
     partial = out and out.with_suffix(".partial")
-    before = read_json(partial, limit=1 << 24) if partial and partial.exists() else {}
-    done = before.get("results", []) if before.get("digest") == translator.digest else []
+    done = read_results(partial, translator) if partial else []
     results = []
     reverse = functools.cache(lambda direction: load_reverse(args, translator, direction))
     for direction in translator.directions:
@@ -112,13 +115,10 @@ def measure_all(
     return results
 
 
-def earlier_results(out: Path, translator: Translator, benchmarks: list[Benchmark], limit: int | None) -> list[dict]:
-    """Return the results in a file that have these weights and these benchmarks' present definitions."""
-    before = read_json(out, limit=1 << 24) if out.exists() else {}
-    if before.get("digest") != translator.digest:
-        return []
-    known = {(benchmark.name, benchmark.definition, limit) for benchmark in benchmarks}
-    return [r for r in before["results"] if (r["benchmark"], r["definition"], r["limit"]) in known]
+def read_results(path: Path, translator: Translator) -> list[dict]:
+    """Return the results in a file; none if it is missing or of other weights."""
+    before = read_json(path, limit=1 << 24) if path.exists() else {}
+    return before["results"] if before.get("digest") == translator.digest else []
 
 
 def load_reverse(args: argparse.Namespace, translator: Translator, direction: str) -> Translator | None:

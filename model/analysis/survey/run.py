@@ -27,7 +27,7 @@ from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
 from attention_atlas.model.translator import Translator
 
-GATHERED = "{}-gathered"
+GATHERED = "gathered"  # in place of a process's number
 FORMAT = 2  # of the part files; increased when their meaning changes
 # In the page:
 PAGE_SENTENCES, PAGE_WINDOW = 200, 4
@@ -73,7 +73,7 @@ class SurveyRun:
         With a folder of parts, the sums are also written there for result(). watch is called with the number of
         windows finished so far.
         """
-        _, done = self._load(self._gathered())  # other parts may still be growing
+        _, done = self._load([path for path in self._paths() if self._is_gathered(path)])  # others may still be growing
         mine = [number for number in range(self.windows) if number not in done][rank::world]
         sums = Sums.empty(self.seed)
         for finished in self.measure(sums, mine, f"{self.direction}-{rank}"):
@@ -130,19 +130,18 @@ class SurveyRun:
         self.parts.mkdir(parents=True, exist_ok=True)
         sums, done = self._load()
         if done:
-            self._save(GATHERED.format(self.direction), sums, sorted(done))
+            self._save(f"{self.direction}-{GATHERED}", sums, sorted(done))
         for path in self._paths():  # if killed here, the remaining parts are skipped as contained in the gathered one
-            if path not in self._gathered() or not done:
+            if not done or not self._is_gathered(path):
                 path.unlink()
 
-    def _gathered(self) -> list[Path]:
-        path = self.parts / f"{GATHERED.format(self.direction)}.npz" if self.parts else None
-        return [path] if path and path.exists() else []
+    def _is_gathered(self, path: Path) -> bool:
+        return path.stem == f"{self.direction}-{GATHERED}"
 
     def _paths(self) -> list[Path]:
-        # The gathered part first, so that parts it already contains are skipped.
-        others = sorted(self.parts.glob(f"{self.direction}-*.npz")) if self.parts else []
-        return [*self._gathered(), *(path for path in others if path not in self._gathered())]
+        """Return the parts, the gathered one first, so that parts it already contains are skipped."""
+        paths = self.parts.glob(f"{self.direction}-*.npz") if self.parts else ()
+        return sorted(paths, key=lambda path: (not self._is_gathered(path), path))
 
     def _load(self, paths: list[Path] | None = None) -> tuple[Sums, set[int]]:
         """Return the sums of parts (by default all) and their windows. Parts of another corpus, model or setting are
