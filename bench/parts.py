@@ -20,9 +20,9 @@ import numpy as np
 import torch
 
 from attention_atlas.model.analysis.why.methods import METHODS
-from attention_atlas.model.decode.distributions import DistributionCollector
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import RecordedDecode, StepRecorder
+from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
 from attention_atlas.model.serve.cores import Cores
@@ -92,19 +92,18 @@ def translation_parts(
     ends = {"begin_id": tokenizer.begin_id, "end_id": NO_END}
     with torch.inference_mode():
         memory = model.encode(source, record=True)
-        recorder = StepRecorder(1, maps=True)
+        recorder = StepRecorder(maps=True)
         (ids,) = greedy(model, memory, [length], recorder=recorder, **ends)
-        steps = list(recorder.distributions._waiting)
-        distributions = recorder.distributions.by_sentence()
+        decoder = StepDecoder(model, memory, source.new_tensor([[tokenizer.begin_id]]))
 
     def collect() -> None:
-        collector = DistributionCollector(1)
-        for step in steps:
-            collector.add(*step)
-        collector.by_sentence()
+        collector = StepRecorder(maps=False)
+        for token in ids:
+            collector.add([0], decoder, source.new_tensor([token]))
+        collector.distributions()
 
     def trace() -> object:
-        recorded = RecordedDecode(recorder.maps(model, memory, translator.changes), distributions)
+        recorded = RecordedDecode(recorder.maps(model, memory, translator.changes), recorder.distributions())
         return TraceBuilder(recorded, tokenizer, seconds=0.0, device="cpu", checkpoint="", digest="")(0, request, ids)
 
     return {

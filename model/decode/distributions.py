@@ -9,8 +9,6 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from attention_atlas.model.nets.blocks import MAX_LOGITS
-
 TOP_TOKENS = 10  # candidates stored for each step of a trace
 
 
@@ -59,40 +57,9 @@ def summarize(logits: Tensor, chosen: Tensor) -> Distributions:
     )
 
 
-class DistributionCollector:
-    """Summaries of a batch's steps as a decode takes them.
-
-    Logits wait until they fill a block: many small blocks take more time, all steps at once too much memory.
-    """
-
-    def __init__(self, num_sentences: int, *, max_logits: int = MAX_LOGITS) -> None:
-        """max_logits: how many numbers may wait."""
-        self._max_logits, self._waiting_logits = max_logits, 0
-        self._waiting: list[tuple[list[int], Tensor, Tensor]] = []
-        self._parts: list[list[Distributions]] = [[] for _ in range(num_sentences)]
-
-    def add(self, sentences: list[int], logits: Tensor, chosen: Tensor) -> None:
-        """Add a step of some sentences: logits [sentences, vocabulary], chosen tokens int64 [sentences]."""
-        if self._waiting_logits + logits.numel() > self._max_logits:
-            self._flush()
-        self._waiting.append((sentences, logits, chosen))
-        self._waiting_logits += logits.numel()
-
-    def by_sentence(self) -> list[Distributions]:
-        """Return each sentence's steps, in order."""
-        self._flush()
-        return [concatenate(parts) for parts in self._parts]
-
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        owners = torch.tensor([sentence for sentences, _, _ in self._waiting for sentence in sentences])
-        summary = summarize(
-            torch.cat([logits for _, logits, _ in self._waiting]), torch.cat([chosen for _, _, chosen in self._waiting])
-        )
-        order, counts = owners.argsort(stable=True).to(summary.entropy.device), owners.bincount().tolist()
-        columns = (getattr(summary, field.name)[order].split(counts) for field in fields(Distributions))
-        for parts, count, values in zip(self._parts, counts, zip(*columns)):
-            if count:
-                parts.append(Distributions(*values))
-        self._waiting, self._waiting_logits = [], 0
+def split_by_sentence(steps: Sequence[Distributions], sentences: Sequence[int]) -> list[Distributions]:
+    """Return each sentence's steps, in order. sentences: the sentence of each row of all steps, one after the other."""
+    summary, owners = concatenate(steps), torch.tensor(sentences)
+    order, counts = owners.argsort(stable=True).to(summary.entropy.device), owners.bincount().tolist()
+    columns = (getattr(summary, field.name)[order].split(counts) for field in fields(Distributions))
+    return [Distributions(*values) for values in zip(*columns)]

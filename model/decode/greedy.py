@@ -27,6 +27,7 @@ def greedy(
     end_id: int,
     interventions: Changes = NO_INTERVENTIONS,
     prefix: Sequence[int] = (),
+    forced: Sequence[int] | None = None,
     recorder: StepRecorder | None = None,
 ) -> list[list[int]]:
     """Take the most probable token at each step, until end_id or the sentence's limit of steps.
@@ -34,6 +35,7 @@ def greedy(
     source    an encoded batch
     limits    the number of steps that each sentence may take
     prefix    y1 .. yk that every sentence starts with; it is read in one pass and does not count as steps
+    forced    tokens of a single sentence that are taken instead of the most probable ones
     recorder  is called with each step
 
     Returns each sentence's new ids, without begin_id and prefix; a finished sentence ends in end_id.
@@ -44,7 +46,7 @@ def greedy(
     start = torch.tensor([[begin_id, *prefix]] * len(limits), device=device)
     decoder = StepDecoder(model, source, start, interventions=interventions)
     while alive:
-        best = argmax(decoder.choices)
+        best = argmax(decoder.choices) if forced is None else start.new_tensor([forced[len(results[0])]])
         if recorder is not None:
             recorder.add(alive, decoder, best)
         unfinished = []

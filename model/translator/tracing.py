@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attention_atlas.model.decode.long_text import LongTextCache
-from attention_atlas.model.decode.recorded import (
-    RecordedDecode,
-    forced_with_records,
-    greedy_with_records,
-    with_distributions,
-)
+from attention_atlas.model.decode.recorded import RecordedDecode, greedy_with_records, with_distributions
 from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.language import Refusal
@@ -103,24 +98,20 @@ def decode_and_record(
         output = model(translator.pad(sources), inputs, interventions=changes, record=long_text is None)
         return ids, with_distributions(model, output, ids, interventions, long_text)
     memory = model.encode(translator.pad(sources), interventions=changes, record=long_text is None)
+    limits, continuation = translator.step_limits(sources, prefix), None
     if request.target is not None:
-        return [list(request.target)], forced_with_records(
-            model,
-            memory,
-            request.target,
-            begin_id=tokenizer.begin_id,
-            # The forced prefix is read in one pass, as in greedy decoding.
-            prefix_length=len(forced) if request.target[: len(forced)] == forced else 0,
-            interventions=interventions,
-            long_text=long_text,
-        )
+        # The forced prefix is read in one pass, as in greedy decoding.
+        prefix = forced[: len(request.target) - 1] if request.target[: len(forced)] == forced else ()
+        continuation = request.target[len(prefix) :]
+        limits = [len(continuation)]
     return greedy_with_records(
         model,
         memory,
-        translator.step_limits(sources, prefix),
+        limits,
         begin_id=tokenizer.begin_id,
         end_id=tokenizer.end_id,
         prefix=prefix,
+        forced=continuation,
         interventions=interventions,
         long_text=long_text,
     )
