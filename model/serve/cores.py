@@ -27,54 +27,41 @@ def map_over_cores(work: Callable[[Item], Result], items: Sequence[Item]) -> lis
     workers = min(threads, len(items))
     if workers < 2 or not _exclusive.acquire(blocking=False):
         return _map_in_order(work, items)
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="map-over-cores")
     try:
         torch.set_num_threads(threads // workers)  # new threads start with this number
-        return list(pool.map(work, items))
+        return _map_in_threads(work, items, workers)
     finally:
-        pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
         _exclusive.release()
 
 
 def map_on_spare_core(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Return [work(item) for item in items], with the help of a second core while no other pass needs it.
+    """Return [work(item) for item in items], two at a time if no other pass needs a second core when the call begins.
 
-    Whether it is still spare is checked before each item. Outside Cores.share(), and within another call, items run in
-    order. The first error ends the call.
+    Outside Cores.share(), and within another call, items run in order. The first error ends the call.
     """
     cores = _shared.get()
     if cores is None or len(items) < 2:
         return _map_in_order(work, items)
-    results: dict[int, Result] = {}
-    waiting, lock = list(enumerate(items)), threading.Lock()
+    with cores.helper() as has_helper:
+        return _map_in_threads(work, items, 2) if has_helper else _map_in_order(work, items)
+
+
+def _map_in_threads(work: Callable[[Item], Result], items: Sequence[Item], workers: int) -> list[Result]:
     inference, gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
-    def run_items(may_continue: Callable[[], bool]) -> None:
-        try:
-            while may_continue():
-                with lock:
-                    number, item = waiting.pop(0) if waiting else (-1, None)
-                if number < 0:
-                    return
-                raise_if_cancelled()
-                results[number] = work(item)
-        except BaseException:
-            waiting.clear()
-            raise
-
-    def help_out() -> None:
+    def run(item: Item) -> Result:
         with torch.inference_mode(inference), torch.set_grad_enabled(gradients):  # each thread has its own modes
-            run_items(cores.has_spare)
+            return work(item)
 
-    with cores.helper() as has_helper:
-        if not has_helper:
-            return _map_in_order(work, items)
-        with ThreadPoolExecutor(1, thread_name_prefix="spare-core") as pool:
-            helper = pool.submit(help_out)
-            run_items(lambda: True)
-            helper.result()
-    return [results[number] for number in range(len(items))]
+    pool, results = ThreadPoolExecutor(workers, thread_name_prefix="map-over-cores"), []
+    try:
+        for result in pool.map(run, items):
+            raise_if_cancelled()
+            results.append(result)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return results
 
 
 def _map_in_order(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -135,11 +122,6 @@ class Cores:
         finally:
             with self._lock:
                 self._helpers -= is_spare
-
-    def has_spare(self) -> bool:
-        """Return whether passes and their helpers still have a core each."""
-        with self._lock:
-            return self._passes + self._helpers <= self.count
 
 
 _shared: ContextVar[Cores | None] = ContextVar("shared cores", default=None)  # those of the running pass

@@ -132,8 +132,8 @@ def test_map_on_spare_core_uses_a_second_core():
 
     with cores.share(), torch.inference_mode():
         assert map_on_spare_core(work, range(6)) == [0, 2, 4, 6, 8, 10]
+        assert len({thread for _, thread, *_ in seen}) == 2 and all(one[2:] == (True, 1) for one in seen)
         assert map_on_spare_core(work, [7]) == [14]
-    assert len({thread for _, thread, *_ in seen}) == 2 and all(one[2:] == (True, 1) for one in seen)
 
     def fails(item: int) -> None:
         if item == 3:
@@ -144,33 +144,11 @@ def test_map_on_spare_core_uses_a_second_core():
     torch.set_num_threads(3)
 
 
-def test_map_on_spare_core_gives_the_second_core_to_another_pass():
-    cores, begun, come = Cores(2), threading.Event(), threading.Event()
+def test_map_on_spare_core_runs_in_order_where_no_core_is_spare():
+    cores, mine, threads = Cores(2), threading.get_ident(), []
     cores.threads = 1
-    mine, threads = threading.get_ident(), []
-
-    def work(item: int) -> None:
-        threads.append(threading.get_ident())
-        if item < 2:
-            begun.set() if threading.get_ident() != mine else begun.wait(10)
-            assert come.wait(10)  # the other visitor's pass has begun
-
-    def other() -> None:
-        begun.wait(10)
-        with cores.share():
-            come.set()
-            assert finished.wait(10)
-
-    finished, visitor = threading.Event(), threading.Thread(target=other)
-    visitor.start()
-    with cores.share():
-        map_on_spare_core(work, range(20))
-        assert sum(thread != mine for thread in threads) == 1  # what it had begun, and no more
-        finished.set()
-    visitor.join(10)
-    alone = []
-    map_on_spare_core(lambda item: alone.append(threading.get_ident()), range(3))  # outside a share
+    map_on_spare_core(lambda item: threads.append(threading.get_ident()), range(3))  # outside a share
     with cores.share(), cores.share():  # as many passes as cores
-        map_on_spare_core(lambda item: alone.append(threading.get_ident()), range(3))
-    assert alone == [mine] * 6
+        map_on_spare_core(lambda item: threads.append(threading.get_ident()), range(3))
+    assert threads == [mine] * 6
     torch.set_num_threads(3)
