@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from attention_atlas.model.checks import claims, oracle, verify
 from attention_atlas.model.nets import attention, transformer
@@ -15,7 +16,6 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import positions_off
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.maps import AttentionMaps
-from attention_atlas.model.training.loss import summed_cross_entropy
 from attention_atlas.viz.figures.attention import plot_grid
 from attention_atlas.viz.wire import payload, readback
 from attention_atlas.viz.wire.codecs import ROOT
@@ -252,8 +252,11 @@ def test_attention_to_padding_is_detected(tiny_translator, trace, monkeypatch) -
 
 def test_a_loss_that_counts_padding_is_detected(tiny_translator, trace, monkeypatch) -> None:
     def of_all(model, smoothing):
-        return lambda source, inputs, outputs: summed_cross_entropy(
-            model(source, inputs).logits.flatten(0, 1), outputs.flatten(), smoothing
+        return lambda source, inputs, outputs: F.cross_entropy(
+            model(source, inputs).logits.flatten(0, 1),
+            outputs.flatten(),
+            label_smoothing=smoothing,
+            reduction="sum",
         )
 
     monkeypatch.setattr(claims, "SummedLoss", of_all)
