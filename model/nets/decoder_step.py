@@ -8,7 +8,6 @@ attention is PyTorch's fused kernel, except in batches of MANY_SENTENCES or more
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
 from functools import partial
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from attention_atlas.model.nets.places.visit import Visit, has_visits, visit
 from attention_atlas.model.nets.products import StepProduct
 from attention_atlas.model.nets.sweep import Changes, Sweep, attention_edit
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind
 
 # From this batch size on, attention by two matrix products is faster than the fused kernel, which is slow with a single
@@ -83,8 +82,10 @@ class DecoderStep:
         """
         if model.training:
             raise ValueError("a decoding step needs a model in evaluation mode: call model.eval() first")
-        if unsupported := _unsupported(changes):
-            raise ValueError(f"the cached step does not support {', '.join(unsupported)}: use Transformer.decode")
+        if not self.supports(changes):
+            raise ValueError(
+                f"the cached step does not support these changes, use Transformer.decode: {changes!r:.200}"
+            )
         self.products: dict[tuple, StepProduct] = {} if products is None else products
         pack = model.step_numbers <= MAX_PACKED_WEIGHTS
 
@@ -116,7 +117,14 @@ class DecoderStep:
         It can: heads off, gates that are equal at all positions, changed target positions, edits and patches. Changed
         source positions are accepted too: they act in the encoder, before the first step.
         """
-        return not _unsupported(changes)
+        if isinstance(changes, Sweep):
+            gates_by_position = any(
+                gates.ndim == 4 for gates in changes.gates.values()
+            )  # [batch, layers, heads, query]
+            if gates_by_position or changes.replacements or changes.capture:
+                return False
+            changes = changes.interventions
+        return not (changes.cut_edges or changes.zeroed_edges or changes.in_words)
 
     def __call__(
         self,
@@ -294,32 +302,6 @@ class _LayerStep:
 def _edit_matrix(edit_at: Visit | None, place: str, x: Tensor) -> Tensor:
     """Return x [batch, width] after the edits at a place, which get a position axis: [batch, 1, width]."""
     return x if edit_at is None else edit_at(place, x[:, None])[:, 0]
-
-
-# The fields that may differ from their defaults: those that a step applies, and source_positions, which the encoder has
-# applied already. Any other field, also one that is added later, must have its default value.
-_SUPPORTED_FIELDS = {
-    Interventions: {"heads_off", "source_positions", "target_positions", "patches", "edits"},
-    Sweep: {"interventions", "gates", "values", "edits"},
-}
-
-
-def _unsupported(changes: Changes) -> list[str]:
-    """Return the names of the changes that a step would ignore."""
-    supported = _SUPPORTED_FIELDS.get(type(changes))
-    if supported is None:
-        return [type(changes).__name__]
-    names = [f.name for f in fields(changes) if f.name not in supported and getattr(changes, f.name) != _default(f)]
-    if isinstance(changes, Sweep):
-        if any(gates.ndim == 4 for gates in changes.gates.values()):  # [batch, layers, heads, query]
-            names.append("gates that differ by position")
-        names += _unsupported(changes.interventions)
-    return names
-
-
-def _default(field: Field) -> object:
-    """Return a field's default: MISSING, which no value equals, for a required field, so that it counts as changed."""
-    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _head_factor(attention: MultiHeadAttention, changes: Changes, kind: AttentionKind, layer: int) -> Tensor | None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 import torch
 
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.steps import StepDecoder
-from attention_atlas.model.nets import decoder_step
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.decoder_step import DecoderStep
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.interventions import Interventions
 from tests.conftest import build_tiny_model
-from tests.model.decode.sweeps import BEGIN, BROKEN, CACHED, SOURCES, SWEEPS
+from tests.model.decode.sweeps import BEGIN, CACHED, SOURCES, SWEEPS
 from tests.model.nets.test_interventions import EVERY_KIND
 
 PREFIXES = torch.tensor([[1, 30, 41, 52], [1, 77, 30, 30], [1, 12, 99, 200]])
@@ -186,19 +182,6 @@ def test_the_cached_step_is_used_only_for_interventions_that_it_supports(tiny_mo
     }
 
 
-@dataclass(frozen=True)
-class Later(Interventions):
-    """Interventions with a field that the step does not know."""
-
-    warmth: float = 1.0
-
-
-def test_the_cached_step_refuses_unknown_interventions(tiny_model, monkeypatch):
-    with pytest.raises(ValueError, match="does not support Later"):
-        DecoderStep(tiny_model, Later())
-    monkeypatch.setitem(
-        decoder_step._SUPPORTED_FIELDS, Later, decoder_step._SUPPORTED_FIELDS[Interventions]
-    )  # as if Interventions had the field
-    assert DecoderStep.supports(Later(heads_off=BROKEN.heads_off))
-    with pytest.raises(ValueError, match="does not support warmth"):
-        DecoderStep(tiny_model, Later(warmth=2.0))
+def test_the_cached_step_refuses_what_it_does_not_support(tiny_model):
+    with pytest.raises(ValueError, match="does not support these changes"):
+        DecoderStep(tiny_model, EVERY_KIND["cross edge cut"])
