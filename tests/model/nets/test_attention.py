@@ -11,7 +11,6 @@ from attention_atlas.model.nets.attention import (
     MultiHeadAttention,
     attention_weights,
     edges_mask,
-    fused_attention,
     scaled_dot_product,
 )
 from attention_atlas.model.nets.cache import KeyValueCache
@@ -82,17 +81,17 @@ def test_attention_equals_a_loop_over_heads(ours):
 
 @pytest.mark.parametrize("scaled", [True, False])
 @pytest.mark.parametrize("masked", ["nothing", "padding", "causal"])
-def test_fused_attention_has_the_same_output_and_gradients(masked, scaled):
+@torch.no_grad()
+def test_fused_attention_has_the_same_output(masked, scaled):
     mask = {"nothing": None, "padding": (torch.arange(KEYS) < 4).view(1, 1, 1, KEYS), "causal": causal_mask(KEYS)}[
         masked
     ]
-    inputs = [x.requires_grad_() for x in random_heads(KEYS, KEYS, KEYS)]
-    plain, _ = scaled_dot_product(*inputs, mask, scaled=scaled)
-    kernel = fused_attention(*inputs, mask, scaled=scaled)
-    torch.testing.assert_close(kernel, plain, atol=1e-5, rtol=0)
-    along = torch.randn(plain.shape)
-    slopes = [torch.autograd.grad((output * along).sum(), inputs) for output in (kernel, plain)]
-    torch.testing.assert_close(*slopes, atol=1e-5, rtol=0)
+    attention = MultiHeadAttention(D_MODEL, HEADS, scaled=scaled).eval()
+    inputs = random_heads(KEYS, KEYS, KEYS)
+    plain, _ = attention(*inputs, mask)
+    fused, weights = attention(*inputs, mask, exact=False)
+    assert weights is None
+    torch.testing.assert_close(fused, plain, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("masked", ["nothing", "padding", "causal", "both"])
