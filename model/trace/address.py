@@ -45,7 +45,7 @@ class Address:
     @classmethod
     def of(cls, trace: TranslationTrace) -> Address | None:
         """Return the address of a trace, or None if its interventions cannot be repeated."""
-        if trace.identity.unique:
+        if trace.unique:
             return None
         return cls(
             trace.source_text,

@@ -38,48 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["TranslationTrace"]
 
 
-@dataclass(frozen=True)
-class TraceIdentity:
-    """Everything that determines a trace: the model, its input and output, and every change to it. Hashable.
-
-    decoding       includes the number of given tokens; None: unknown
-    interventions  sets are unordered, edits are ordered; 1 equals 1.0, and 0.0 equals -0.0
-    unique         a random string if the interventions cannot be repeated (functions, tensors, text), otherwise ""
-
-    >>> from attention_atlas.model.trace.edits import Scale
-    >>> common = dict(checkpoint="de-en", digest="0", direction="de-en", source_ids=(5, 2), target_ids=(7, 2))
-    >>> a = TraceIdentity(**common, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(1)}))
-    >>> b = TraceIdentity(**common, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(1.0)}))
-    >>> a == b, a.key == b.key
-    (True, True)
-    """
-
-    checkpoint: str
-    digest: str
-    direction: str
-    source_ids: tuple[int, ...]
-    target_ids: tuple[int, ...]
-    decoding: Decoding | None = None
-    interventions: Interventions = NO_INTERVENTIONS
-    unique: str = ""
-
-    def to_plain(self) -> dict[str, Any]:
-        """Convert to JSON-ready data. Equal identities give the same JSON text."""
-        return {
-            **vars(self),
-            "source_ids": list(self.source_ids),
-            "target_ids": list(self.target_ids),
-            "decoding": decoding_file.to_plain(self.decoding),
-            "interventions": interventions_file.to_plain(self.interventions),
-        }
-
-    @property
-    def key(self) -> str:
-        """The first 32 hex digits of the SHA-256 of its JSON text."""
-        text = json.dumps(self.to_plain(), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 Maps = AttentionMaps | Any  # None if the model has no such attention; `kinds` lists those that it has
 
 
@@ -121,10 +79,10 @@ class TranslationTrace:
     decoding: Decoding | None = None  # None: unknown, as in old files
     alignment: AttentionMaps | None = None
     recipe: ToyRecipe | None = None  # how to train the model again if it is a toy; not part of files
-    unique: str = field(init=False, repr=False)  # TraceIdentity.unique
+    unique: str = field(init=False, repr=False)  # a random text if it cannot be repeated, else ""
 
     def __post_init__(self) -> None:
-        # A field, so that copies in other processes have the same identity.
+        # A field, so that copies in other processes have the same key.
         is_repeatable = bool(self.digest) and self.interventions.is_repeatable
         object.__setattr__(self, "unique", "" if is_repeatable else uuid.uuid4().hex)
         steps = len(self.target_ids)
@@ -151,21 +109,21 @@ class TranslationTrace:
                 raise ValueError(f"the tokens of the {kind.value} maps differ from those of the trace")
 
     @property
-    def identity(self) -> TraceIdentity:
-        """Everything that determines the trace: equal for equal translations by equal models, whatever the batch.
+    def key(self) -> str:
+        """An identifier of everything that determines the trace: the model, its input and output, and every change to
+        it.
 
-        It is unique if the interventions cannot be repeated or the model has no digest.
+        It is equal for equal translations by equal models, whatever the batch. It is unique if the interventions cannot
+        be repeated or the model has no digest. 32 hex digits.
         """
-        return TraceIdentity(
-            self.checkpoint,
-            self.digest,
-            self.direction,
-            self.source_ids,
-            self.target_ids,
-            self.decoding,
-            self.interventions,
-            self.unique,
-        )
+        names = ("checkpoint", "digest", "direction", "source_ids", "target_ids", "unique")
+        values = {
+            **{name: getattr(self, name) for name in names},
+            "decoding": decoding_file.to_plain(self.decoding),
+            "interventions": interventions_file.to_plain(self.interventions),
+        }
+        text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def decoded_by(self) -> Words:

@@ -38,7 +38,7 @@ def page_layers(context: Context, address: Address | None, fields: Mapping) -> A
             break
         blocks.append(block(trace, kind, layer, layer + 1))
         size += len(blocks[-1]["data"])
-    return {"key": trace.identity.key, "layers": blocks, "thumbnails": small, "strips": strips}
+    return {"key": trace.key, "layers": blocks, "thumbnails": small, "strips": strips}
 
 
 @question(lane="page")
@@ -47,7 +47,7 @@ def page_tiles(context: Context, address: Address | None, fields: Mapping) -> An
     each)."""
     trace = context.trace(address)
     numbers = [tuple(field.read_integers({"tile": tile}, "tile")) for tile in field.read_list(fields, "wanted", list)]
-    return {"key": trace.identity.key, "tiles": tiles(trace, *_head_of(trace, fields), numbers)}
+    return {"key": trace.key, "tiles": tiles(trace, *_head_of(trace, fields), numbers)}
 
 
 @question(lane="page")
@@ -62,7 +62,7 @@ def page_cell(context: Context, address: Address | None, fields: Mapping) -> Ans
         raise Refusal("The page asked for something unknown: {what}", what=f"cell {(row, column)}")
     value = float(weights[row, column])
     weight = {"head": [kind.value, layer, head], "row": row, "column": column, "value": value}
-    return {"key": trace.identity.key, "cell": weight}
+    return {"key": trace.key, "cell": weight}
 
 
 def _head_of(trace: TranslationTrace, fields: Mapping) -> tuple[AttentionKind, int, int]:
@@ -80,7 +80,7 @@ def page_overlay(context: Context, address: Address | None, fields: Mapping) -> 
     scene, name, view = scene_of(context, address, fields), fields.get("overlay"), View.from_plain(fields.get("view"))
     score_map = overlays.overlay_map(name, scene, view)
     payload = descriptor(name, overlays.OVERLAYS[name].title, view.kind, score_map)
-    return {"key": scene.trace.identity.key, "overlay": payload, "as": fields.get("as")}
+    return {"key": scene.trace.key, "overlay": payload, "as": fields.get("as")}
 
 
 @question(lane="model")
@@ -95,7 +95,7 @@ def page_export(context: Context, address: Address | None, fields: Mapping) -> A
         if name == "npz":
             check_size(weight_bytes(trace))  # before the file is built
         opens = field.read_text(fields, "link", "") or scene.selection
-        file, content = f"attention-{trace.identity.key}", form.trace.write(trace, opens)
+        file, content = f"attention-{trace.key}", form.trace.write(trace, opens)
     else:
         view, overlay = View.from_plain(fields.get("view")), fields.get("overlay")
         file = f"{overlay or 'attention'}-{view.kind.value}-layer{view.layer + 1}-head{view.head + 1}"
@@ -130,6 +130,4 @@ def page_beside(context: Context, address: Address | None, fields: Mapping) -> A
 def page_alike(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the words that two sentences share and their cosines. The field other is the first sentence's address."""
     first, scene = context.trace(Address.from_plain(fields.get("other"))), scene_of(context, address, {})
-    return {
-        "alike": {"key": scene.trace.identity.key, "other": first.identity.key, **compare.compare_words(scene, first)}
-    }
+    return {"alike": {"key": scene.trace.key, "other": first.key, **compare.compare_words(scene, first)}}

@@ -116,7 +116,7 @@ def answer_why(scene: Scene) -> dict:
     most = scene.num_askable
     frame = {
         "asked": scene.page_question.for_trace(trace).to_plain(),
-        "about": trace.identity.key,
+        "about": trace.key,
         **link_fields(trace, trace.decoding),
         **question_payload(trace, question, questions.list_contrasts(trace, question.step)),
         "most": most,

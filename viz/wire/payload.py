@@ -61,7 +61,7 @@ def payload(
     return {
         **(_one_large_map(trace, selection or View(kind)) if exact and len(small_kinds) < len(kinds) else {}),
         "format": FORMAT,
-        "key": trace.identity.key,
+        "key": trace.key,
         "lazy": is_lazy,
         "blocks": blocks,
         "thumbnails": small,

@@ -32,7 +32,7 @@ def test_an_address_gives_the_same_translation_in_another_process(tiny_translato
     sent = json.loads(json.dumps(Address.of(trace).to_plain()))
     server = Traces(Translators([Translator.load(tiny_checkpoint, device="cpu")]))
     copy = server.find(Address.from_plain(sent))
-    assert copy.identity == trace.identity and copy.source_text == trace.source_text
+    assert copy.key == trace.key and copy.source_text == trace.source_text
     assert (copy.decoding, copy.finished) == (trace.decoding, trace.finished)
     for kind in trace.kinds:
         np.testing.assert_allclose(copy.maps(kind).weights, trace.maps(kind).weights, atol=1e-5)
@@ -50,7 +50,7 @@ def test_forced_tokens_are_part_of_an_address(tiny_translator):
     free = tiny_translator.translate(TEXT)
     forced = tiny_translator.trace(TEXT, prefix=free.target_ids[:1])
     copy = Traces(Translators([tiny_translator])).find(Address.of(forced))
-    assert copy.decoding.given == 1 and copy.identity == forced.identity
+    assert copy.decoding.given == 1 and copy.key == forced.key
     assert Address.of(forced).key != Address.of(free).key
 
 

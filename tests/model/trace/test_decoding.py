@@ -39,7 +39,7 @@ def test_traces_record_their_decoding(tiny_translator):
     followed = tiny_translator.trace(TEXT, target=greedy.target_ids)
     assert followed.decoded_by == "given, not decoded"
     # The same ids and maps, found in another way, are another thing to look at.
-    assert len({trace.identity.key for trace in (continued, greedy, followed)}) == 3
+    assert len({trace.key for trace in (continued, greedy, followed)}) == 3
     assert [payload(trace)["beam"] for trace in (greedy, replace(greedy, decoding=Decoding(5)), continued)] == [1, 5, 0]
 
 

@@ -42,7 +42,7 @@ def test_a_changed_weight_is_reported_and_rounding_is_not():
         weights = trace.cross.weights[1].copy()
         weights[1, 2, 3] = min(1.0, weights[1, 2, 3] + change)
         layers["cross"][1] = ROOT.encode(weights)
-        return {"key": trace.identity.key, "layers": layers}
+        return {"key": trace.key, "layers": layers}
 
     assert drawn_error(trace, report(0.0))[0] <= PAYLOAD_TOLERANCE and drawn_error(trace, report(0.0))[1] == 6
     assert drawn_error(trace, report(2e-6))[0] <= PAYLOAD_TOLERANCE, "another process may round differently"
@@ -54,7 +54,7 @@ def test_weights_that_cannot_be_decoded_are_refused(encoded):
     trace = random_trace(6, 5, layers=2, heads=2)
     layers = {kind.value: [None, encoded] for kind in trace.kinds}
     with pytest.raises(Refusal, match="has not drawn"):
-        drawn_error(trace, {"key": trace.identity.key, "layers": layers})
+        drawn_error(trace, {"key": trace.key, "layers": layers})
 
 
 def verify(page) -> str:

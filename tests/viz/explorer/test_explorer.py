@@ -51,7 +51,7 @@ def test_exporting_the_trace_computes_no_map(tiny_translator, trace, monkeypatch
     """An overlay on the screen is not computed, which might take long or be refused."""
     monkeypatch.setattr(overlays, "overlay_map", lambda *_: pytest.fail("no map is needed"))
     file = ask(tiny_translator, trace, "export", format="json", overlay="effect_if_cut")
-    assert file.name == f"attention-{trace.identity.key}.json" and file.media_type == "application/json"
+    assert file.name == f"attention-{trace.key}.json" and file.media_type == "application/json"
     assert np.array_equal(storage.from_json(file.content.decode()).cross.weights, trace.cross.weights)
 
 

@@ -318,7 +318,7 @@ def drawn(scene: Scene) -> Scene:
     """The scene, with what an honest page says that it draws."""
     trace = scene.trace
     layers = {kind.value: [ROOT.encode(layer) for layer in trace.maps(kind).weights] for kind in trace.kinds}
-    return replace(scene, drawn={"key": trace.identity.key, "layers": layers})
+    return replace(scene, drawn={"key": trace.key, "layers": layers})
 
 
 def test_verify_reports_progress_and_passes(scene) -> None:
@@ -348,7 +348,7 @@ def test_a_failing_check_is_shown_as_failing(one_scene, monkeypatch) -> None:
 )
 def test_an_invalid_report_of_drawn_maps_fails_its_check(one_scene, report) -> None:
     if isinstance(report, dict) and "key" not in report:
-        report = {"key": one_scene.trace.identity.key, **report}
+        report = {"key": one_scene.trace.key, **report}
     last = list(checks.check_all(replace(one_scene, drawn=report)))[-1]
     row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
     assert row[1]["passed"] is False and "not drawn this translation yet" in row[6]

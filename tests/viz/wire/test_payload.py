@@ -127,7 +127,7 @@ def test_the_key_does_not_depend_on_the_batch(tiny_translator):
     alone = tiny_translator.translate(SENTENCES[0])
     for others in ([SENTENCES[2]], [SENTENCES[2], SENTENCES[4]], [f"{SENTENCES[2]} {SENTENCES[4]}"]):
         batched, *_ = tiny_translator.trace_batch([SENTENCES[0], *others])
-        assert batched.identity.key == alone.identity.key
+        assert batched.key == alone.key
 
 
 def test_hostile_tokens_are_sent_as_data(hand_made_trace):

@@ -74,11 +74,7 @@ def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
     viz.wire.codecs.ROOT, or None for layers that the page does not have. A Refusal if it is malformed or about another
     translation.
     """
-    if (
-        not isinstance(drawn, dict)
-        or drawn.get("key") != trace.identity.key
-        or not isinstance(drawn.get("layers"), dict)
-    ):
+    if not isinstance(drawn, dict) or drawn.get("key") != trace.key or not isinstance(drawn.get("layers"), dict):
         raise Refusal("the page has not drawn this translation yet")
     largest, count = 0.0, 0
     for kind in trace.kinds:

@@ -156,7 +156,7 @@ def second_sentence(scene: Scene, text: str) -> dict:
     ]
     return {
         "type": "words",
-        "about": scene.trace.identity.key,
+        "about": scene.trace.key,
         "sentence": scene.trace.source_text,
         "second": text,
         "words": words,
