@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from enum import Enum
+from typing import Any
 
 from attention_atlas.model.trace import is_integer, is_number
-from attention_atlas.model.trace.kinds import Side
+from attention_atlas.model.trace.kinds import NamedEnum, Side, coerce_enums
 
 # Upper bounds of a config file, far above anything this project trains: a damaged or hostile file is refused before any
 # memory is allocated.
@@ -36,20 +36,12 @@ def check_whole_number(name: str, value: object, low: int, high: int | None = No
         raise ValueError(f"{name} must be at least {low}{upper}, found {value}")
 
 
-def check_boolean(name: str, value: object) -> None:
-    """Raise ValueError, with the field's name, unless a value is a boolean."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} must be true or false, found {value!r}")
-
-
-def _check_member(config: object, name: str, kind: type[Enum]) -> None:
-    """Convert a field to a member of an enum, whose value JSON holds. Raises ValueError for any other value."""
-    try:
-        object.__setattr__(config, name, kind(getattr(config, name)))
-    except ValueError:
-        raise ValueError(
-            f"{name} must be one of {', '.join(member.value for member in kind)}, found {getattr(config, name)!r}"
-        ) from None
+def check_switches(config: Any) -> None:
+    """Raise ValueError, with the field's name, unless the fields whose default is a boolean are booleans."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(field.default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{field.name} must be true or false, found {value!r}")
 
 
 def check_fraction(name: str, value: object) -> None:
@@ -58,7 +50,7 @@ def check_fraction(name: str, value: object) -> None:
         raise ValueError(f"{name} must be at least 0 and below 1, found {value!r}")
 
 
-class Activation(str, Enum):
+class Activation(NamedEnum):
     """The activation function between the feed-forward's two matrices (section 3.3)."""
 
     RELU = "relu"  # max(0, x): the paper's, M2M100, NLLB, mBART-50, opus-mt-tc-big
@@ -67,14 +59,14 @@ class Activation(str, Enum):
     GELU_TANH = "gelu_tanh"  # its approximation by the hyperbolic tangent: T5 v1.1 and its descendants
 
 
-class Norm(str, Enum):
+class Norm(NamedEnum):
     """The normalization of vectors."""
 
     LAYER = "layer"  # Ba et al. 2016: minus the mean, divided by the standard deviation, times a gain, plus a bias
     RMS = "rms"  # Zhang and Sennrich 2019: divided by the root mean square, times a gain: T5
 
 
-class PositionCode(str, Enum):
+class PositionCode(NamedEnum):
     """The positional encoding (section 3.5): added to the embedding, unless it is relative."""
 
     INTERLEAVED = "interleaved"  # the paper's: sines and cosines alternate, wavelengths base^(2i / d_model)
@@ -149,12 +141,8 @@ class ModelConfig:
         check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
         for name in ("dropout", "attention_dropout", "feedforward_dropout"):
             check_fraction(name, getattr(self, name))
-        for field in dataclasses.fields(self):
-            if isinstance(field.default, bool):
-                check_boolean(field.name, getattr(self, field.name))
-        _check_member(self, "activation", Activation)
-        _check_member(self, "position_code", PositionCode)
-        _check_member(self, "norm", Norm)
+        check_switches(self)
+        coerce_enums(self, activation=Activation, position_code=PositionCode, norm=Norm)
         check_whole_number("position_offset", self.position_offset, 0, MAX_POSITION_OFFSET)
         self._check_target_vocabulary()
         if not isinstance(self.position_base, (int, float)) or not 1.0 < self.position_base <= 1e9:

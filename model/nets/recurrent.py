@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attention_atlas.model.config import LIMITS, check_boolean, check_fraction, check_whole_number
+from attention_atlas.model.config import LIMITS, check_fraction, check_switches, check_whole_number
 from attention_atlas.model.nets.layer import Dropout
 from attention_atlas.model.nets.masks import padding_mask
 from attention_atlas.model.nets.products import Linear, linear
@@ -41,7 +41,7 @@ class RecurrentConfig:
             check_whole_number(name, getattr(self, name), 1, LIMITS[name])
         check_whole_number("pad_id", self.pad_id, 0, self.vocabulary_size - 1)
         check_fraction("dropout", self.dropout)
-        check_boolean("attention", self.attention)
+        check_switches(self)
         if self.d_model % 2:
             raise ValueError(f"d_model must be even (half of it reads in each direction), found {self.d_model}")
 

@@ -11,10 +11,10 @@ import sentencepiece
 
 from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_bytes, replace_file
 from attention_atlas.model.text.interface import TextTokenizer, check_utf8, with_kinds
+from attention_atlas.model.text.splitters import SPACE, SentencePieces
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 FILE = "tokenizer.model"
-SPACE = "\u2581"  # SentencePiece's character for a space
 _LANGUAGE_SYMBOL = re.compile(r"<2([a-z]{2,8})>")
 _PRIVATE_USE = range(0xF0000, 0xFFFFE)  # of plane 15: more characters than any text this project accepts
 
@@ -30,11 +30,7 @@ class Tokenizer(TextTokenizer):
     def __init__(self, model: bytes) -> None:
         """model: the bytes of a SentencePiece model. Raises ValueError if it is none or lacks a symbol."""
         self.model = model
-        self._processor = sentencepiece.SentencePieceProcessor()
-        try:
-            self._processor.LoadFromSerializedProto(model)
-        except RuntimeError as error:
-            raise ValueError(f"not a SentencePiece model: {error}") from error
+        self._processor = SentencePieces(model).processor
         every_id = list(range(self._processor.GetPieceSize()))
         pieces = self._processor.IdToPiece(every_id)
         controls = {i for i, is_control in enumerate(self._processor.IsControl(every_id)) if is_control}
@@ -45,10 +41,9 @@ class Tokenizer(TextTokenizer):
         self.pad_id, self.begin_id, self.end_id = ids[PAD], ids[BEGIN], ids[END]
         self.language_ids = {match[1]: i for i in sorted(controls) if (match := _LANGUAGE_SYMBOL.fullmatch(pieces[i]))}
         self._byte_ids = [ids[f"<0x{byte:02X}>"] for byte in range(256)]
-        self._byte_id_set = frozenset(self._byte_ids)
         self._characters = frozenset().union(*pieces)
         self.special_ids = frozenset(controls) | {ids.get(UNKNOWN, self.pad_id)}
-        self.pieces = with_kinds(pieces, self.special_ids, self._byte_id_set)
+        self.pieces = with_kinds(pieces, self.special_ids, set(self._byte_ids))
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -148,10 +143,6 @@ class Tokenizer(TextTokenizer):
     def write(self, folder: Path) -> dict:
         replace_file(folder / FILE, lambda path: path.write_bytes(self.model))
         return {}
-
-    def is_byte(self, token_id: int) -> bool:
-        """Return whether an id is a byte of a character that the pieces cannot spell."""
-        return token_id in self._byte_id_set
 
     def _unknown_character(self, text: str) -> str:
         """Return a character that neither a piece nor the text contains."""

@@ -25,9 +25,12 @@ class NamedEnum(str, Enum):
 
 
 def coerce_enums(instance: object, **types: type[NamedEnum]) -> None:
-    """Convert fields of a frozen dataclass to these enums. ValueError for an unknown name."""
+    """Convert fields of a frozen dataclass to these enums. ValueError, with the field, for an unknown name."""
     for name, type_ in types.items():
-        object.__setattr__(instance, name, type_(getattr(instance, name)))
+        try:
+            object.__setattr__(instance, name, type_(getattr(instance, name)))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
 
 
 def coerce_integers(instance: object, *names: str, optional: bool = False) -> None:

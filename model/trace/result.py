@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -25,6 +24,7 @@ import numpy as np
 
 from attention_atlas.model.files import replace_file
 from attention_atlas.model.trace.tokens import Token
+from attention_atlas.model.trace.why.evidence import to_jsonable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class Result:
         """Write the result as JSON. ValueError for a name that ends in .npz, since only traces have that format."""
         if Path(path).suffix.lower() == ".npz":
             raise ValueError(f"a {type(self).__name__} is written as JSON, found {str(path)!r:.80}")
-        data = {"schema": SCHEMA, "version": VERSION, "result": type(self).__name__, **_fields_to_plain(self)}
+        data = {"schema": SCHEMA, "version": VERSION, "result": type(self).__name__, **to_jsonable(self, whole=True)}
         text = json.dumps(data, ensure_ascii=False, allow_nan=False)
         replace_file(Path(path), lambda partial: partial.write_text(text, encoding="utf-8"))
 
@@ -84,30 +84,8 @@ class Result:
             raise ValueError(f"{path} is no saved {cls.__name__}: {error}") from error
 
 
-def _fields_to_plain(value: Any) -> dict:
-    return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
-
-
-def _to_plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return _fields_to_plain(value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Token):
-        return [str(value), value.kind.value, value.word]
-    if isinstance(value, np.ndarray | np.generic):
-        return _to_plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {str(_to_plain(key)): _to_plain(item) for key, item in value.items()}
-    if isinstance(value, frozenset):
-        return sorted(map(_to_plain, value))
-    if isinstance(value, list | tuple):
-        return [_to_plain(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def _read(type_: Any, value: Any) -> Any:
-    """Read a value of this type from the result of _to_plain()."""
+    """Read a value of this type from the result of to_jsonable(.., whole=True)."""
     origin, args = get_origin(type_), get_args(type_)
     if origin in (Union, UnionType):
         return _read_union(args, value)

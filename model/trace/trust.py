@@ -15,6 +15,7 @@ import numpy as np
 
 from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.why.faithfulness import average_ranks
 
 HALLUCINATION, OMISSION, REPETITION = "hallucination", "omission", "repetition"
 PROVOKED = "provoked"  # the test set of the model's own translations
@@ -131,11 +132,8 @@ def auroc(values: np.ndarray, labels: np.ndarray) -> float:
     positives = int(labels.sum())
     if not 0 < positives < len(labels):
         return float("nan")
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    return float(
-        (ranks[inverse][labels].sum() - positives * (positives + 1) / 2) / (positives * (len(labels) - positives))
-    )
+    excess = average_ranks(values)[labels].sum() - positives * (positives + 1) / 2
+    return float(excess / (positives * (len(labels) - positives)))
 
 
 @dataclass(frozen=True)

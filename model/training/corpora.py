@@ -13,6 +13,15 @@ from attention_atlas.model.training.sources.folder import read_folder
 from attention_atlas.model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, remove_leaks
 from attention_atlas.model.training.sources.words import keep_familiar
 
+PAIRS = {  # options that name line-aligned files
+    "--pair": "line-aligned files to train on (Moses, EuroParl), such as de-en train.de train.en; with this option "
+    "--data is not read",
+    "--dev-pair": "line-aligned files to choose on",
+    "--test-pair": "line-aligned files to keep from training: pairs that share a side with them are left out",
+    "--synthetic": "also train on these line-aligned files, whose SOURCE a model translated from TARGET "
+    "(back-translation); such sources are tagged",
+}
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the command-line options that name corpora."""
@@ -28,40 +37,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="read these alone from the folder, such as multi30k tatoeba (also tatoeba-2021, news)",
     )
-    parser.add_argument(
-        "--pair",
-        nargs=3,
-        action="append",
-        default=[],
-        metavar=("DIRECTION", "SOURCE", "TARGET"),
-        help="line-aligned files to train on (Moses, EuroParl), such as de-en train.de train.en; "
-        "with this option --data is not read",
-    )
-    parser.add_argument(
-        "--dev-pair",
-        nargs=3,
-        action="append",
-        default=[],
-        metavar=("DIRECTION", "SOURCE", "TARGET"),
-        help="line-aligned files to choose on",
-    )
-    parser.add_argument(
-        "--test-pair",
-        nargs=3,
-        action="append",
-        default=[],
-        metavar=("DIRECTION", "SOURCE", "TARGET"),
-        help="line-aligned files to keep from training: pairs that share a side with them are left out",
-    )
-    parser.add_argument(
-        "--synthetic",
-        nargs=3,
-        action="append",
-        default=[],
-        metavar=("DIRECTION", "SOURCE", "TARGET"),
-        help="also train on these line-aligned files, whose SOURCE a model translated from TARGET "
-        "(back-translation); such sources are tagged",
-    )
+    for name, about in PAIRS.items():
+        parser.add_argument(
+            name, nargs=3, action="append", default=[], metavar=("DIRECTION", "SOURCE", "TARGET"), help=about
+        )
 
 
 def find(args: argparse.Namespace, directions: list[str], *, added: Iterable[Corpus] = ()) -> list[Splits]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.maps import jensen_shannon_bits
 from attention_atlas.model.trace.tokens import Token, tokens_from_spelling
 from attention_atlas.model.training.history import NAME, read_arrays
 
@@ -81,24 +82,13 @@ class Learned:
         for probe in range(len(self.probes)):
             maps = self.maps(kind, probe)[:, layer, head].astype(np.float64)  # [records, query, key]
             maps /= maps.sum(-1, keepdims=True)
-            rows.append(_divergence(maps, maps[-1:]))
+            rows.append(jensen_shannon_bits(maps, maps[-1:]))
         return np.concatenate(rows, axis=1).mean(1)
 
     def settled(self, kind: AttentionKind, layer: int, head: int) -> int:
         """Return the first record from which the head's maps stay within NEAR of its last ones."""
         far = np.flatnonzero(self.distances(kind, layer, head) > NEAR)
         return int(far[-1]) + 1 if len(far) else 0
-
-
-def _divergence(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the Jensen-Shannon divergence of the rows of two maps [.., query, key], in bits: [.., query]."""
-    middle = (a + b) / 2
-
-    def against(p: np.ndarray) -> np.ndarray:
-        ratio = np.divide(p, middle, out=np.ones_like(middle), where=(p > 0) & (middle > 0))
-        return (p * np.log2(ratio)).sum(-1)
-
-    return np.maximum((against(a) + against(b + 0 * a)) / 2, 0.0)
 
 
 def read(folder: Path) -> Learned:

@@ -6,9 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
+
+from attention_atlas.model.trace.tokens import Token
 
 
 class Evidence(str, Enum):
@@ -60,24 +63,29 @@ class Sum:
         return abs(self.error) <= self.tolerance
 
 
-def to_jsonable(value: Any) -> Any:
+def to_jsonable(value: Any, *, whole: bool = False) -> Any:
     """Return a value as JSON-ready data.
 
     A dataclass becomes an object of its fields, or of what its as_plain() returns; an enum its value, an array a list,
     a set a sorted list, and NaN becomes null. Translatable texts and what JSON has already stay as they are.
+
+    whole: write all fields, and tokens with their kind and word, from which Result.load() makes the value again
     """
-    if hasattr(value, "as_plain"):
-        return to_jsonable(value.as_plain())
+    convert = partial(to_jsonable, whole=whole)
+    if not whole and hasattr(value, "as_plain"):
+        return convert(value.as_plain())
     if is_dataclass(value):
-        return {field.name: to_jsonable(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: convert(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Enum):
         return value.value
+    if whole and isinstance(value, Token):
+        return [str(value), value.kind.value, value.word]
     if isinstance(value, np.ndarray | np.generic):
-        return to_jsonable(value.tolist())
+        return convert(value.tolist())
     if isinstance(value, Mapping):
-        return {str(to_jsonable(key)): to_jsonable(item) for key, item in value.items()}
+        return {str(convert(key)): convert(item) for key, item in value.items()}
     if isinstance(value, frozenset | set):
-        return to_jsonable(sorted(value))
+        return sorted(map(convert, value))
     if isinstance(value, list | tuple):
-        return [to_jsonable(item) for item in value]
+        return [convert(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value

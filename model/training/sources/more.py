@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from attention_atlas.model.training.sources.readers import Corpus, Splits, comparison_key, normalize_text, read_lines
+from attention_atlas.model.training.sources.readers import Corpus, Splits, comparison_key, normalize_text, read_table
 from attention_atlas.model.training.sources.words import WORDS
 
 LANGUAGES = ("en", "de", "fr")
@@ -47,14 +47,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 def read_rows(path: Path) -> list[Row]:
     """Return the lines with sentences in at least two languages. Raises ValueError for a line without three columns."""
-    rows = []
-    for number, line in enumerate(read_lines(path), start=1):
-        row = tuple(map(normalize_text, line.split("\t")))
-        if len(row) != len(LANGUAGES):
-            raise ValueError(f"{path}, line {number}: expected English, German and French, found {len(row)} columns")
-        if len(list(filter(None, row))) > 1:
-            rows.append(row)
-    return rows
+    rows = [tuple(map(normalize_text, row)) for row in read_table(path, "English TAB German TAB French")]
+    return [row for row in rows if len(list(filter(None, row))) > 1]
 
 
 def read_more(folder: Path, known: Iterable[Splits], language_pairs: Iterable[tuple[str, str]]) -> list[list[Splits]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from attention_atlas.model.training.sources.readers import Corpus, Splits, clean_pairs, read_lines
+from attention_atlas.model.training.sources.readers import Corpus, Splits, clean_pairs, read_table
 
 WORDS = frozenset({"lexicon", "dictionary"})  # corpora that hold words instead of sentences
 DING = Path("dictionary/deu-eng.tsv.gz")  # English TAB German
@@ -37,13 +37,8 @@ def read_dictionary(root: Path, languages: tuple[str, str]) -> Splits | None:
     path = root / DING
     if languages != ("de", "en") or not path.is_file():
         return None
-    pairs = []
-    for number, line in enumerate(read_lines(path), start=1):
-        sides = line.split("\t")
-        if len(sides) != 2:
-            raise ValueError(f"{path}, line {number}: expected English and German, found {len(sides)} columns")
-        if max(map(len, sides)) <= MAX_CHARACTERS:
-            pairs.append((_expand(sides[1]), _expand(sides[0])))
+    rows = [row for row in read_table(path, "English TAB German") if max(map(len, row)) <= MAX_CHARACTERS]
+    pairs = [(_expand(german), _expand(english)) for english, german in rows]
     nothing = Corpus("dictionary", languages, ())
     return Splits(Corpus("dictionary", languages, clean_pairs(pairs)), nothing, nothing)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import Enum
 
-from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.config import ModelConfig, PositionCode, check_switches
 from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.trace import is_integer, is_number
+from attention_atlas.model.trace.kinds import NamedEnum, coerce_enums
 
 MAX_UPDATES = 2000  # of one run
 LEARNT, SURE = 1e-4, 20  # a run ends when the loss was this close to its floor (nats per token) for 20 updates
@@ -24,23 +24,11 @@ CHOICES = {
     "rate": (0.1, 0.3, 1, 3, 10),  # times the usual learning rate
     "momentum": (0, 0.5, 0.9, 0.99),  # of SGD
 }
-SWITCHES = (
-    "look_ahead_mask",
-    "norm_first",
-    "scale_scores",
-    "scale_embedding",
-    "residual",
-    "biases",
-    "warmup",
-    "separate",
-    "own_output",
-    "count_padding",
-)
 RATES = ("dropout", "attention_dropout", "feedforward_dropout", "label_smoothing")
 FOREIGN = (PositionCode.HALVES, PositionCode.FAIRSEQ)  # codes of published families, not offered for toys
 
 
-class ToyNetwork(str, Enum):
+class ToyNetwork(NamedEnum):
     """The networks that a toy can have."""
 
     TRANSFORMER = "transformer"
@@ -48,14 +36,14 @@ class ToyNetwork(str, Enum):
     GRU_PLAIN = "gru-plain"  # one vector for the whole source (Sutskever et al. 2014)
 
 
-class Optimizer(str, Enum):
+class Optimizer(NamedEnum):
     """The optimisers."""
 
     ADAM = "adam"  # linear warm-up, then the inverse square root (section 5.3)
     SGD = "sgd"  # stochastic gradient descent with momentum, at one rate
 
 
-class Start(str, Enum):
+class Start(NamedEnum):
     """The initialisations of matrices."""
 
     XAVIER = "xavier"  # Glorot and Bengio 2010; embeddings with a standard deviation of d_model^-0.5
@@ -96,17 +84,13 @@ class ToySettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        kinds = {"network": ToyNetwork, "positions": PositionCode, "optimizer": Optimizer, "start": Start}
-        for name, kind in kinds.items():
-            object.__setattr__(self, name, kind(getattr(self, name)))
+        coerce_enums(self, network=ToyNetwork, positions=PositionCode, optimizer=Optimizer, start=Start)
         if self.positions in FOREIGN:
             raise ValueError(f"a toy's positions are none of {', '.join(FOREIGN)}, found {self.positions.value}")
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices or isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is one of {choices}, found {getattr(self, name)!r}")
-        for name in SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} is true or false, found {getattr(self, name)!r}")
+        check_switches(self)
         for name in RATES:
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value <= 0.5:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attention_atlas.model.text.tokenizer import SPACE, Tokenizer
+from attention_atlas.model.trace.tokens import is_byte
 from tests.conftest import SENTENCES
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # all of Unicode but surrogates
@@ -67,8 +68,8 @@ def test_a_private_use_character_among_the_pieces_is_not_used_as_stand_in():
 def test_unseen_characters_become_their_bytes():
     ids = UNIGRAM.encode("😀")
     assert [t for t in UNIGRAM.tokens(ids) if t != SPACE] == [f"<0x{b:02X}>" for b in "😀".encode()]
-    assert all(UNIGRAM.is_byte(i) for i in ids if UNIGRAM.pieces[i] != SPACE)
-    assert not any(UNIGRAM.is_byte(i) for i in UNIGRAM.encode("der Hund"))
+    assert all(is_byte(piece) for piece in UNIGRAM.tokens(ids) if piece != SPACE)
+    assert not any(map(is_byte, UNIGRAM.tokens(UNIGRAM.encode("der Hund"))))
 
 
 def test_broken_bytes_decode_to_replacement_characters():

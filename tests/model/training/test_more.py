@@ -116,7 +116,7 @@ def test_only_familiar_words_of_dictionaries_are_trained_on(tmp_path):
     assert corpus["dictionary"] == (("Vögel", "birds"),) == corpus["lexicon"]  # nobody met a somebody
     assert "dictionary" not in {s.train.name for s in read_folder(tmp_path, [("fr", "en")])}
     path.write_bytes(gzip.compress(b"dog\tHund\nbird\n"))
-    with pytest.raises(ValueError, match="line 2: expected English and German, found 1"):
+    with pytest.raises(ValueError, match="line 2: expected English TAB German, found 1"):
         corpora.find(options(data=tmp_path), ["de-en"])
 
 
@@ -131,7 +131,7 @@ def test_abbreviations_of_a_dictionary_are_written_out(tmp_path):
 def test_a_row_without_three_columns_is_refused(tmp_path):
     path = tmp_path / "x.tsv.gz"
     path.write_bytes(gzip.compress(b"A dog.\tEin Hund.\t\nA cat.\tEine Katze.\n"))
-    with pytest.raises(ValueError, match="line 2: expected English, German and French, found 2"):
+    with pytest.raises(ValueError, match="line 2: expected English TAB German TAB French, found 2"):
         read_rows(path)
 
 
