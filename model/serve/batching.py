@@ -77,9 +77,9 @@ class Batcher(Generic[Item, Result]):
                 self._workers += 1
                 self._running += 1
             else:
-                self._queue.append(job)
                 if not self._idle and self._workers < self.limits.at_once:
-                    self._start(job)
+                    self._start()
+                self._queue.append(job)
                 self._changed.notify_all()
         if runs_here:
             try:
@@ -105,16 +105,9 @@ class Batcher(Generic[Item, Result]):
                 return False
             self._changed.wait(left)
 
-    def _start(self, job: _Job) -> None:
-        """Start another worker. If the system refuses, running workers do its work; without any the error is raised."""
-        try:
-            threading.Thread(target=self._work, name="batch", daemon=True).start()
-        except RuntimeError:
-            if not self._workers:
-                self._queue.remove(job)
-                raise
-        else:
-            self._workers += 1
+    def _start(self) -> None:
+        threading.Thread(target=self._work, name="batch", daemon=True).start()
+        self._workers += 1
 
     def _wait(self, job: _Job) -> None:
         if job.done.wait(self.limits.seconds):
@@ -149,12 +142,7 @@ class Batcher(Generic[Item, Result]):
             self._running -= 1
             self._changed.notify_all()
             if self._queue and not self._workers:
-                first = self._queue[0]
-                try:
-                    self._start(first)
-                except RuntimeError as error:
-                    first.error = error
-                    first.done.set()
+                self._start()
 
     def _serve(self, jobs: list[_Job]) -> None:
         try:

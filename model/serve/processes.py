@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +20,6 @@ import torch.distributed as dist
 
 T = TypeVar("T")
 
-LOST = "this run was stopped, or another of its processes has ended; what was saved is whole, and a new start goes on"
 TERMINATION_SECONDS = 5  # torchrun ends the remaining processes within this time; it polls ten times a second
 
 
@@ -31,54 +27,22 @@ TERMINATION_SECONDS = 5  # torchrun ends the remaining processes within this tim
 def process_group(backend: str = "gloo") -> Iterator[None]:
     """Join the processes that torchrun started into a group while the context lasts; without torchrun do nothing.
 
-    All processes leave a successful context together, because one that leaves early can abort the others. Where
-    torchrun ends this process because another one failed, the process prints LOST and exits with status 1.
+    All processes leave a successful context together, because one that leaves early can abort the others.
     """
     if "WORLD_SIZE" not in os.environ:
         yield
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    with _exit_on_sigterm():
-        dist.init_process_group(backend)
-        try:
-            yield
-            barrier()
-        except RuntimeError:
-            time.sleep(TERMINATION_SECONDS)  # a lost peer breaks the connection: let torchrun end this process first
-            raise
-        finally:
-            dist.destroy_process_group()
-
-
-@contextmanager
-def _exit_on_sigterm() -> Iterator[None]:
-    """Print LOST and exit at once on SIGTERM while the context lasts.
-
-    A main thread that waits in C++ for a lost process never returns to Python, where signal handlers run. A second
-    thread therefore reads the signal numbers from a wakeup file descriptor.
-    """
-    receiver, sender = socket.socketpair()
-    sender.setblocking(False)
-
-    def watch_signals() -> None:
-        while signals := receiver.recv(1):
-            if signals[0] == signal.SIGTERM:
-                os.write(sys.stderr.fileno(), f"error: {LOST}\n".encode())
-                os._exit(1)
-
-    watcher = threading.Thread(target=watch_signals, daemon=True)
-    watcher.start()
-    handler = signal.signal(signal.SIGTERM, lambda *_: None)  # the wakeup descriptor needs a Python handler
-    previous_wakeup = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    dist.init_process_group(backend)
     try:
         yield
+        barrier()
+    except RuntimeError:
+        time.sleep(TERMINATION_SECONDS)  # a lost peer breaks the connection: let torchrun end this process first
+        raise
     finally:
-        signal.set_wakeup_fd(previous_wakeup)
-        signal.signal(signal.SIGTERM, handler)
-        sender.close()
-        watcher.join()
-        receiver.close()
+        dist.destroy_process_group()
 
 
 def rank() -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.networks import DEFAULT, NETWORKS
 from attention_atlas.model.program import command_line, integer
+from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.source import CORPORA, Source
 
 MODEL = (
@@ -21,21 +23,7 @@ MODEL = (
     "attention_dropout",
     "max_length",
 )
-TRAIN = (
-    "max_updates",
-    "tokens_per_batch",
-    "learning_rate",
-    "warmup_updates",
-    "cooldown_updates",
-    "label_smoothing",
-    "clip_norm",
-    "average_decay",
-    "evaluate_every",
-    "save_every",
-    "dev_sentences",
-    "max_pair_length",
-    "seed",
-)
+TRAIN = tuple(field.name for field in fields(TrainConfig) if type(field.default) in (int, float))
 DIRECTIONS, VOCABULARY_SIZE = ("de-en",), 8000
 ON_RESUME = ("max_updates", "cooldown_updates", "evaluate_every")
 

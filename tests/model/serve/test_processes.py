@@ -1,4 +1,4 @@
-"""Process groups handle SIGTERM, and prefetched epochs equal those drawn in the training process."""
+"""Prefetched epochs equal those drawn in the training process."""
 
 from __future__ import annotations
 
@@ -6,22 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import psutil
 import pytest
 
-from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.processes import EpochPrefetcher
 from tests import ROOT
 
-WAITING_PROGRAM = """
-from attention_atlas.model.serve import processes
-print("ready", flush=True)
-with processes.process_group():
-    pass
-"""
 PREFETCHING_PROGRAM = """
 import time
 from attention_atlas.model.serve.processes import EpochPrefetcher
@@ -30,37 +22,6 @@ epochs = EpochPrefetcher(draw, 2)
 print(epochs(0)[0], epochs(1)[0], flush=True)
 time.sleep(60)
 """
-
-
-@pytest.mark.long
-def test_sigterm_ends_a_process_that_waits_for_a_missing_peer():
-    """It waits in C++, where Python handles no signal; torchrun would kill it after half a minute without a message."""
-    environment = {"MASTER_ADDR": "localhost", "MASTER_PORT": "0", "WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
-    with subprocess.Popen(
-        [sys.executable, "-c", WAITING_PROGRAM],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=-1,
-        text=True,
-    ) as process:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(1)  # by then it usually waits; an earlier signal ends it as well
-        process.send_signal(signal.SIGTERM)
-        try:
-            _, errors = process.communicate(timeout=20)
-        finally:
-            process.kill()
-    assert (process.returncode, errors.splitlines()[-1]) == (1, f"error: {processes.LOST}")
-
-
-def test_a_process_group_restores_signal_handling(monkeypatch):
-    before = signal.getsignal(signal.SIGTERM)
-    for name, value in {"MASTER_ADDR": "localhost", "MASTER_PORT": "0", "WORLD_SIZE": "1", "RANK": "0"}.items():
-        monkeypatch.setenv(name, value)
-    with processes.process_group():
-        assert processes.world_size() == 1 and signal.getsignal(signal.SIGTERM) is not before
-    assert signal.getsignal(signal.SIGTERM) is before and signal.set_wakeup_fd(-1) == -1
 
 
 def draw(number: int) -> tuple[int, list[float]]:
