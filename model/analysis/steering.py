@@ -3,6 +3,7 @@
 This is activation addition (Turner et al. 2023; Subramani et al. 2022).
 
 >>> from attention_atlas.model.translator import Translator
+from attention_atlas.model.translator.steering import compute_vector
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> drinks = compute_steering_vector(translator, "Ich trinke einen Tee.", "Ich trinke ein Bier.", place="encoder.final")
 >>> with translator.edit({"encoder.final": Add(drinks, strength=3)}) as steered:
@@ -15,12 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis.rerun import retranslate
-from attention_atlas.model.decode.steering import check_differ, check_place, difference, token_means
-from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.trace.edits import Add
+from attention_atlas.model.trace.edits import Add, SteeringVector
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
+from attention_atlas.model.translator.steering import compute_vector
 
 __all__ = ["compute_steering_vector", "translate_with_vector"]
 
@@ -34,11 +34,7 @@ def compute_steering_vector(
     pair, such as "de-en"; None: the checkpoint's first. Raises ValueError for a text or a place that cannot be used,
     and a Refusal if both texts are the same.
     """
-    check_transformer(translator.model)
-    check_place(place, translator.config)
-    run = translator.run([towards, away], names=[place], direction=languages)
-    check_differ(*run.source_ids)
-    return difference(*token_means(run, place))
+    return compute_vector(translator, SteeringVector(towards, away, languages), place)
 
 
 def translate_with_vector(translator: Translator, trace: TranslationTrace, place: str, added: Add) -> TranslationTrace:
