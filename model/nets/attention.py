@@ -19,9 +19,6 @@ from attention_atlas.model.nets.products import Linear, linear
 from attention_atlas.model.nets.sweep import AttentionEdit
 from attention_atlas.model.trace.language import Refusal
 
-HALF = (torch.bfloat16, torch.float16)
-REGISTER = 16  # float32 numbers of a processor's vector register
-
 # Called with the name of a part, such as "scores", and its tensor; returns the edited tensor, with which the pass
 # continues (model.nets.places.visit).
 EditAt = Callable[[str, Tensor], Tensor]
@@ -63,20 +60,8 @@ def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> T
 
 
 def _softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the softmax over the keys.
-
-    In half precision on a CPU it is computed in float32 over at least 16 keys: torch's kernel handles shorter rows one
-    number at a time, ten times as slowly, and 27 bfloat16 numbers, which fill no register, four times as slowly.
-    """
-    if scores.dtype not in HALF or scores.device.type != "cpu":
-        return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(dim=-1)
-    exact = scores.float()
-    if mask is not None:  # adding a constant needs no gradient for the mask
-        exact = exact + exact.new_zeros(mask.shape).masked_fill_(~mask, -math.inf)
-    keys = exact.shape[-1]
-    if keys < REGISTER:
-        exact = F.pad(exact, (0, REGISTER - keys), value=-math.inf)
-    return exact.softmax(dim=-1)[..., :keys].to(scores.dtype)
+    """Return the softmax over the keys."""
+    return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(dim=-1)
 
 
 def scaled_dot_product(
