@@ -20,7 +20,7 @@ from attention_atlas.model.checkpoint import Checkpoint, Example
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.beam import BeamResult, beam_search
 from attention_atlas.model.decode.greedy import greedy
-from attention_atlas.model.decode.runs import AT_ONCE, Run, batched, chunks, paired, run, target_log_probabilities
+from attention_atlas.model.decode.runs import AT_ONCE, Item, Run, batched, chunks, paired, run, target_log_probabilities
 from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.networks import check_transformer
@@ -495,13 +495,28 @@ class Translator:
                 )
             return [[*prefix, *ids] for ids in targets]
 
-        longest_first = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
-        # Equal batches, as few as batch_size allows: a small last batch would leave a core waiting for the others.
-        count = len(list(batched(longest_first, batch_size)))
-        batches = list(batched(longest_first, math.ceil(len(sources) / count))) if count else []
-        decoded = map_over_cores(decode, batches) if self.device.type == "cpu" else map(decode, batches)
-        targets = dict(zip(chain(*batches), chain(*decoded)))
-        return [targets[i] for i in range(len(sources))]
+        return self._in_batches(decode, list(map(len, sources)), batch_size)
+
+    @property
+    def _workers(self) -> int:
+        """The number of batches that are computed at the same time: one on each core, or one on a GPU."""
+        return torch.get_num_threads() if self.device.type == "cpu" else 1
+
+    def _in_batches(
+        self, work: Callable[[Sequence[int]], Sequence[Item]], lengths: Sequence[int], batch_size: int
+    ) -> list[Item]:
+        """Return the results of rows of these lengths, in order. work(rows) computes those of a batch.
+
+        Rows of similar length share a batch, so that little is padded, and batches are equal: a small last one would
+        leave a core waiting for the others.
+        """
+        rows, size = len(lengths), check_count("batch size", batch_size)
+        count = max(math.ceil(rows / size), min(self._workers, rows))
+        longest_first = sorted(range(rows), key=lambda i: -lengths[i])
+        batches = list(batched(longest_first, math.ceil(rows / count))) if rows else []
+        results = map_over_cores(work, batches) if self.device.type == "cpu" else map(work, batches)
+        by_row = dict(zip(chain(*batches), chain(*results)))
+        return [by_row[i] for i in range(rows)]
 
     @torch.inference_mode()
     def beam(
@@ -630,14 +645,12 @@ class Translator:
         `batch_size` texts at a time are translated on each core, or on one GPU, and no more are in memory at once.
         Raises ValueError as trace() does.
         """
-        workers = torch.get_num_threads() if self.device.type == "cpu" else 1
-        trace = partial(self.trace_batch, direction=direction)
-        for part in batched(check_sequence("texts", texts), workers * check_count("batch size", batch_size)):
-            longest_first = sorted(range(len(part)), key=lambda i: -len(normalize_text(part[i])))  # little is padded
-            batches = list(batched(longest_first, min(batch_size, math.ceil(len(part) / workers))))
-            traced = map_over_cores(trace, [[part[i] for i in batch] for batch in batches])
-            traces = dict(zip(chain(*batches), chain(*traced)))
-            yield from (traces[i] for i in range(len(part)))
+        check_count("batch size", batch_size)
+        for part in batched(check_sequence("texts", texts), self._workers * batch_size):
+            lengths = [len(normalize_text(text)) for text in part]
+            yield from self._in_batches(
+                lambda rows, part=part: self.trace_batch([part[i] for i in rows], direction), lengths, batch_size
+            )
 
     def _encode_prefix(self, prefix: str | Sequence[int] | None, direction: str | None) -> tuple[int, ...]:
         if isinstance(prefix, str):
