@@ -134,7 +134,7 @@ def load(folder: str | Path) -> Checkpoint:
             )
     network, config, directions, languages, tokenizer_entry = _read_config(folder / CONFIG)
     tokenizer = read_tokenizer(folder, tokenizer_entry)
-    check_fit(folder, config, tokenizer, (*directions, *(languages.covering() if languages else ())))
+    check_fit(folder, config, tokenizer, directions, languages)
     with ThreadPoolExecutor(1) as pool:
         digest = pool.submit(digest_of, [folder / WEIGHTS])  # takes as long as the rest of loading
         model = run_in_new_thread(_load_model, network, config, folder / WEIGHTS)
@@ -168,12 +168,7 @@ def _load_foreign(folder: Path) -> Checkpoint:
     from attention_atlas.model.families.card import read_origin
 
     with registry.open_folder(folder) as (opened, weights):
-        check_fit(
-            folder,
-            opened.config,
-            opened.tokenizer,
-            (*opened.directions, *(opened.languages.covering() if opened.languages else ())),
-        )
+        check_fit(folder, opened.config, opened.tokenizer, opened.directions, opened.languages)
         with torch.device("meta"):
             model = Transformer(opened.config)
         # Convert one by one, so that not all tensors are in memory twice.
@@ -240,7 +235,13 @@ def read_tokenizer(folder: Path, entry: object) -> TextTokenizer:
         raise ValueError(f"{path}: {error}") from error
 
 
-def check_fit(folder: Path, config: ModelConfig, tokenizer: TextTokenizer, directions: tuple[str, ...]) -> None:
+def check_fit(
+    folder: Path,
+    config: ModelConfig,
+    tokenizer: TextTokenizer,
+    directions: tuple[str, ...],
+    languages: Languages | None = None,
+) -> None:
     """Raise ValueError naming the file unless the tokenizer has the network's ids and symbols for its directions."""
     path = folder / (TOKENIZER if isinstance(tokenizer, Tokenizer) else CONFIG)
     for side, size, expected in zip(
@@ -250,7 +251,7 @@ def check_fit(folder: Path, config: ModelConfig, tokenizer: TextTokenizer, direc
             raise ValueError(f"{path} has {size} {side} pieces, the config says {expected}")
     if tokenizer.pad_id != config.pad_id:
         raise ValueError(f"{path} pads with id {tokenizer.pad_id}, the config says {config.pad_id}")
-    for direction in directions:
+    for direction in (*directions, *(languages.covering() if languages else ())):
         source, target = parse_direction(direction)
         try:
             tokenizer.encode_source("", target, source)

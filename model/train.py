@@ -195,7 +195,7 @@ def chosen_model(folder: Path) -> tuple[AnyNetwork, TextTokenizer, TrainConfig]:
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
     scores = [line["dev"] for line in lines if "dev" in line]
     if scores and scores[-1]["averaged_is_better"]:
-        state.use_average()
+        state.swap()
     return model.eval(), tokenizer, config
 
 

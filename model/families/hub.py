@@ -22,28 +22,13 @@ from huggingface_hub.errors import (
 
 from attention_atlas.model.families import registry
 from attention_atlas.model.families.card import CARD
-from attention_atlas.model.families.folder import CONFIG, GENERATION, PICKLE, SAFETENSORS, TOKENIZER_CONFIG, Folder
+from attention_atlas.model.families.folder import CONFIG, PICKLE, SAFETENSORS, Folder
 from attention_atlas.model.families.settings import Settings
 
 __all__ = ["locate"]
 
 TRANSPORT_ERROR = HfHubHTTPError.__bases__[0]  # of the HTTP library that the hub's library uses
-SMALL_FILES = (
-    CONFIG,
-    GENERATION,
-    TOKENIZER_CONFIG,
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "tokenizer.json",
-    "vocab.json",
-    "target_vocab.json",
-    "source.spm",
-    "target.spm",
-    "sentencepiece.bpe.model",
-    "spiece.model",
-    "merges.txt",
-    CARD,
-)
+SMALL_FILES = (".json", ".spm", ".model", "merges.txt", CARD)  # endings of the files beside the weights
 
 
 def locate(name: str, *, endpoint: str | None = None, cache: Path | None = None) -> Path:
@@ -96,7 +81,8 @@ def _download(name: str, endpoint: str | None, cache: Path | None) -> Path:
     present = [sibling.rfilename for sibling in info.siblings or ()]
     if CONFIG not in present:
         raise ValueError(f"{name} has no {CONFIG}: it is no model that can be opened")
-    files = [file for file in SMALL_FILES if file in present] + _weights(name, present)
+    small = [file for file in present if file.endswith(SMALL_FILES) and "/" not in file]
+    files = [*(file for file in small if not file.endswith(".index.json")), *_weights(name, present)]
 
     def fetch(files: list[str]) -> Path:
         # By branch instead of commit, so that the cache resolves the name offline.

@@ -10,8 +10,8 @@ import sentencepiece
 from tokenizers import decoders, models, pre_tokenizers
 
 from attention_atlas.model.trace.tokens import Token, TokenKind
+from attention_atlas.model.trace.words import SPACE
 
-SPACE = "\u2581"  # SentencePiece's character for a space
 HEADER = "#version: 0.2"  # the first line of a list of merges
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from attention_atlas.model.text.interface import TextTokenizer, check_utf8, with_kinds
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import Token
+from attention_atlas.model.trace.words import SPACE
 
 PAD, BEGIN, END = "<pad>", "<s>", "</s>"
-SPACE = "\u2581"  # before each word, as in the pieces of the other tokenizers
 
 
 class WordTokenizer(TextTokenizer):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,19 +95,13 @@ class ComputedWeights:
             index = (*index[:dots], *[slice(None)] * (5 - len(index)), *index[dots + 1 :])
         layer, head, *cells = (*index, *[slice(None)] * (2 - len(index)))
         layers, heads = np.arange(self.shape[0])[layer], np.arange(self.shape[1])[head]
-        maps = None
-        pairs = [(int(i), int(j)) for i in layers.ravel() for j in heads.ravel()]
-        for n, (i, j) in enumerate(pairs):
-            selected = self._head(i, j)[tuple(cells)]
-            if maps is None:
-                if (size := len(pairs) * selected.nbytes) > MAX_BYTES:
-                    raise self._too_long(size)
-                maps = np.empty((len(pairs), *selected.shape), np.float32)
-            maps[n] = selected
-        if maps is None:  # no layer or no head is selected
-            shape = np.broadcast_to(np.float32(0), self.shape[2:])[tuple(cells)].shape
-            return np.empty((*layers.shape, *heads.shape, *shape), np.float32)
-        return maps.reshape(*layers.shape, *heads.shape, *maps.shape[1:])
+        shape = np.broadcast_to(np.float32(0), self.shape[2:])[tuple(cells)].shape
+        if (size := layers.size * heads.size * math.prod(shape) * self.dtype.itemsize) > MAX_BYTES:
+            raise self._too_long(size)
+        maps = np.empty((layers.size * heads.size, *shape), np.float32)
+        for row, (i, j) in enumerate(product(layers.ravel(), heads.ravel())):
+            maps[row] = self._head(int(i), int(j))[tuple(cells)]
+        return maps.reshape(*layers.shape, *heads.shape, *shape)
 
     def _head(self, layer: int, head: int) -> np.ndarray:
         queries, keys = self.shape[2:]

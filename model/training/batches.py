@@ -43,14 +43,15 @@ class Rows(Sequence):
     starts   int64 [rows]
     """
 
-    def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
-        joined = b"".join(ids if isinstance(ids, array) else array("i", ids) for ids in sequences)
-        self._set(np.frombuffer(joined, dtype=np.int32), np.fromiter(map(len, sequences), np.int64, len(sequences)))
-
-    def _set(self, ids: np.ndarray, lengths: np.ndarray) -> Rows:
+    def __init__(self, ids: np.ndarray, lengths: np.ndarray) -> None:
         self.ids, self.lengths = ids, lengths
         self.starts = np.cumsum(lengths) - lengths
-        return self
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int]]) -> Rows:
+        """Make rows of sequences."""
+        joined = b"".join(ids if isinstance(ids, array) else array("i", ids) for ids in sequences)
+        return cls(np.frombuffer(joined, dtype=np.int32), np.fromiter(map(len, sequences), np.int64, len(sequences)))
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -61,14 +62,14 @@ class Rows(Sequence):
 
     def __add__(self, other: Rows) -> Rows:
         ids, lengths = ([getattr(rows, name) for rows in (self, other)] for name in ("ids", "lengths"))
-        return Rows.__new__(Rows)._set(np.concatenate(ids), np.concatenate(lengths))
+        return Rows(np.concatenate(ids), np.concatenate(lengths))
 
     def take(self, rows: np.ndarray) -> Rows:
         """Return the rows with these numbers, int64 [n], in this order."""
         lengths = self.lengths[rows]
         before = np.cumsum(lengths) - lengths
         positions = np.arange(lengths.sum()) + np.repeat(self.starts[rows] - before, lengths)
-        return Rows.__new__(Rows)._set(self.ids[positions], lengths)
+        return Rows(self.ids[positions], lengths)
 
     def pad(self, rows: np.ndarray, pad_id: int, *, before: int = 0, after: int = 0) -> np.ndarray:
         """Return rows padded with `before` columns on the left and at least `after` on the right: int64 [rows, before +
@@ -91,7 +92,7 @@ class Examples:
     @classmethod
     def of(cls, pairs: Sequence[Encoded | tuple[list[int], list[int]]]) -> Examples:
         """Make examples from encoded pairs."""
-        return cls(Rows([source for source, _ in pairs]), Rows([target for _, target in pairs]))
+        return cls(Rows.of([source for source, _ in pairs]), Rows.of([target for _, target in pairs]))
 
     @classmethod
     def encode(

@@ -42,12 +42,6 @@ class TrainingState:
             torch._foreach_lerp_(self.average, list(self.model.parameters()), 1.0 - decay)
 
     @torch.no_grad()
-    def use_average(self) -> None:
-        """Copy the averaged weights into the model."""
-        for parameter, average in zip(self.model.parameters(), self.average):
-            parameter.copy_(average)
-
-    @torch.no_grad()
     def swap(self) -> None:
         """Exchange the weights and their average, in place; a second call undoes it."""
         for parameter, average in zip(self.model.parameters(), self.average):

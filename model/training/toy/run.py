@@ -132,23 +132,17 @@ class ToyRun:
     def turn(self, *, seconds: float = math.inf, updates: int | None = None) -> Turn:
         """Train for `updates` updates or about `seconds` seconds, whichever ends first, but for at least one update.
         The first turn of a run only takes its first frame."""
-        started, points, new_frames = time.perf_counter(), len(self.points), []
+        started, points, first, is_begun = time.perf_counter(), len(self.points), self.update, bool(self.frames)
+        new_frames, is_over = [], False
         with self._own_random():
-            if not self.frames:
+            if not is_begun:
                 new_frames.append(self._frame())
-            elif not self.done:
-                self._train(started, seconds, updates or settings.MAX_UPDATES, new_frames)
+            while is_begun and not self.done and not is_over:
+                self._step()
+                if frames.is_due(self.update) or self.done:
+                    new_frames.append(self._frame())
+                is_over = time.perf_counter() - started >= seconds or self.update - first == updates
         return Turn(tuple(self.points[points:]), tuple(new_frames), self.done)
-
-    def _train(self, started: float, seconds: float, updates: int, new_frames: list[Frame]) -> None:
-        first = self.update
-        while True:
-            self._step()
-            if frames.is_due(self.update) or self.done:
-                new_frames.append(self._frame())
-            is_over = time.perf_counter() - started >= seconds or self.update - first >= updates
-            if is_over or self.done:
-                return
 
     def _step(self) -> None:
         self.update += 1
