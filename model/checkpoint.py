@@ -83,21 +83,18 @@ def save(
     directions: tuple[str, ...],
     *,
     half: bool = True,
-    as_read: bool = False,
     languages: Languages | None = None,
 ) -> None:
     """Write weights, config and tokenizer.
 
-    half     store weights as float16
-    as_read  store float32 weights in the layout of a decoding step, so that load() maps the file without a copy
+    half: store weights as float16; else as float32 in the layout of a decoding step, so that load() maps the file
+    without a copy.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    dtype = torch.float16 if half else torch.float32
-    assert not (half and as_read)
+    dtype, metadata = (torch.float16, None) if half else (torch.float32, {LAYOUT: TRANSPOSED})
     state = {name: t.detach().to("cpu", dtype) for name, t in model.state_dict().items()}
-    tensors = {name: (t.t() if as_read and t.ndim == 2 else t).contiguous() for name, t in state.items()}
-    metadata = {LAYOUT: TRANSPOSED} if as_read else None
+    tensors = {name: (t if half or t.ndim != 2 else t.t()).contiguous() for name, t in state.items()}
     name, tokenizer_entry = networks.name_of(model), tokenizer.write(folder)
     config = {
         "format": 1,

@@ -265,19 +265,10 @@ def from_json(cls: type, values: object):
     """Build a config dataclass from decoded JSON. Raises ValueError naming unknown or missing fields."""
     if not isinstance(values, dict):
         raise ValueError(f"{cls.__name__} must be a JSON object, found {type(values).__name__}")
-    fields = {f.name: f for f in dataclasses.fields(cls)}
-    unknown = sorted(set(values) - set(fields))
-    if unknown:
-        raise ValueError(f"{cls.__name__} has no field {', '.join(map(repr, unknown))}")
-    required = {
-        name
-        for name, f in fields.items()
-        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-    }
-    missing = sorted(required - set(values))
-    if missing:
-        raise ValueError(f"{cls.__name__} lacks {', '.join(map(repr, missing))}")
-    return cls(**{name: _tuples(value) for name, value in values.items()})
+    try:
+        return cls(**{name: _tuples(value) for name, value in values.items()})
+    except TypeError as error:  # it names the field
+        raise ValueError(f"{cls.__name__} cannot be made of these fields: {error}") from error
 
 
 def _tuples(value: object) -> object:

@@ -54,7 +54,6 @@ def main(argv: list[str] | None = None) -> None:
         converted.tokenizer,
         converted.directions,
         half=args.dtype == "float16",
-        as_read=args.dtype == "float32",
         languages=converted.languages,
     )
     checkpoint.write_json(out / checkpoint.METRICS, {**converted.metrics, "origin": asdict(origin)})

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from attention_atlas.model.decode.recorded import RecordedDecode
-from attention_atlas.model.nets.sweep import Changes, for_trace
+from attention_atlas.model.nets.sweep import Changes, Sweep
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -87,7 +87,7 @@ class TraceBuilder:
 
     def __call__(self, row: int, request: Request, target_ids: list[int]) -> TranslationTrace:
         """Return the trace of batch row `row`. target_ids: y1 .. yT, of which the last was predicted but not read."""
-        source_ids = request.source_ids
+        source_ids, changes = request.source_ids, request.interventions
         tokenizer = self.tokenizer
         source_tokens = tokenizer.in_words(tokenizer.source_tokens(source_ids, request.text))
         decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
@@ -113,7 +113,7 @@ class TraceBuilder:
             chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
             entropy=steps.entropy.cpu().numpy(),
             log_probability=steps.log_probability.cpu().numpy(),
-            interventions=for_trace(request.interventions),
+            interventions=changes.for_trace() if isinstance(changes, Sweep) else changes,
             decoding=request.decoding,
             **self.origin,
         )

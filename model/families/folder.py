@@ -116,7 +116,7 @@ def model_name(path: Path) -> str:
 
 
 class Weights:
-    """The tensors of a folder by name, each read on access. Use it as a context manager."""
+    """The tensors of a folder by name, each read on access. Call close() in the end."""
 
     def __init__(self, folder: Folder) -> None:
         """Raises ValueError naming a file that is damaged, or a pickle of anything but tensors."""
@@ -168,12 +168,6 @@ class Weights:
     def close(self) -> None:
         self._open.close()
         self._sources.clear()
-
-    def __enter__(self) -> Weights:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def prefault(tensors: Collection[Tensor]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from attention_atlas.model.families import bart, m2m_100, marian, mbart, t5
@@ -42,7 +42,7 @@ def open_folder(path: Path) -> Iterator[tuple[OpenedModel, Weights]]:
     folder = Folder(path)
     settings = Settings.read(folder)
     family = family_of(settings)
-    with Weights(folder) as weights:
+    with closing(Weights(folder)) as weights:
         yield family.read(folder, settings, weights), weights
 
 

@@ -160,22 +160,6 @@ class Sweep:
 Changes = Interventions | Sweep
 
 
-def check(
-    changes: Changes, num_layers: dict[AttentionKind, int], num_heads: dict[AttentionKind, int], *, batch: int
-) -> None:
-    """Raise ValueError if a model of this size cannot run the changes on a batch of this size.
-
-    Causes are a layer or head that does not exist, Interventions with patches, whose values only a Sweep has, and a
-    sweep of another batch size.
-    """
-    changes.check(num_layers, num_heads)
-    if isinstance(changes, Sweep):
-        if changes.rows not in (1, batch):
-            raise ValueError(f"a sweep of {changes.rows} rows, the batch has {batch}")
-    elif changes.patches:
-        raise ValueError("patches need their values: run these interventions in a sweep that holds them")
-
-
 def combine(first: Changes | None, second: Changes | None) -> Changes:
     """Return both changes at once; None counts as no changes.
 
@@ -254,11 +238,6 @@ def changes_from_edits(edits: Mapping[str, Edit | Callable[..., Tensor]]) -> Cha
                 f"found {function!r:.80}"
             )
     return Sweep(Interventions(edits=plain), edits=functions) if functions else Interventions(edits=plain)
-
-
-def for_trace(changes: Changes) -> Interventions:
-    """Return the interventions that a trace stores of these changes."""
-    return changes.for_trace() if isinstance(changes, Sweep) else changes
 
 
 def attention_edit(changes: Changes, kind: AttentionKind, layer: int) -> AttentionEdit | None:

@@ -18,7 +18,7 @@ from attention_atlas.model.nets.places.visit import check_places, has_visits, pr
 from attention_atlas.model.nets.positions import RelativePositions, position_modules
 from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.records import ForwardOutput, LayerRecord
-from attention_atlas.model.nets.sweep import Changes, check
+from attention_atlas.model.nets.sweep import Changes, Sweep
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 
@@ -156,10 +156,20 @@ class Transformer(nn.Module):
         return module.cross_attention if kind is AttentionKind.CROSS else module.self_attention
 
     def check(self, interventions: Changes, *, batch: int) -> None:
-        """Raise ValueError if the interventions cannot be applied to this model and a batch of this size."""
-        if interventions:
-            check(interventions, self.num_layers, self.num_heads, batch=batch)
-            check_places(interventions, self.config)
+        """Raise ValueError if the interventions cannot be applied to this model and a batch of this size.
+
+        Causes are a layer, head or place that does not exist, Interventions with patches, whose values only a Sweep
+        has, and a sweep of another batch size.
+        """
+        if not interventions:
+            return
+        interventions.check(self.num_layers, self.num_heads)
+        if isinstance(interventions, Sweep):
+            if interventions.rows not in (1, batch):
+                raise ValueError(f"a sweep of {interventions.rows} rows, the batch has {batch}")
+        elif interventions.patches:
+            raise ValueError("patches need their values: run these interventions in a sweep that holds them")
+        check_places(interventions, self.config)
 
     def _stack(self, side: Side) -> Stack:
         return self.encoder if side == Side.ENCODER else self.decoder

@@ -32,9 +32,9 @@ class TextTokenizer(ABC):
     special_ids: frozenset[int]
 
     @property
-    @abstractmethod
     def sizes(self) -> tuple[int, int]:
-        """The numbers of tokens in the source's and the target's vocabulary."""
+        """The numbers of tokens in the source's and the target's vocabulary. Override it where they are two."""
+        return len(self.pieces), len(self.pieces)
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -51,13 +51,13 @@ class TextTokenizer(ABC):
         Raises ValueError as encode() does, and for a language without a symbol in this vocabulary.
         """
 
-    @abstractmethod
     def forced_prefix(self, target_language: str) -> tuple[int, ...]:
-        """Return the ids that every translation begins with: the target language's symbol in some families."""
+        """Return the ids that every translation begins with: none, or the target language's symbol in some families."""
+        return ()
 
-    @abstractmethod
     def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         """Return the tokens of encode_source(text, ..): pieces, and for an unknown id the text that it stands for."""
+        return self.tokens(ids)
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import sentencepiece
@@ -96,10 +96,6 @@ class Tokenizer(TextTokenizer):
             raise ValueError(f"SentencePiece could not train {vocabulary_size} pieces: {error}") from error
         return cls(file.getvalue())
 
-    @property
-    def sizes(self) -> tuple[int, int]:
-        return len(self.pieces), len(self.pieces)
-
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text, without any symbol. Raises ValueError for lone surrogates."""
         check_utf8(text)
@@ -129,12 +125,6 @@ class Tokenizer(TextTokenizer):
         if target_language not in self.language_ids:
             raise ValueError(f"the vocabulary has no symbol <2{target_language}>")
         return [self.language_ids[target_language], *self.encode(text), self.end_id]
-
-    def forced_prefix(self, target_language: str) -> tuple[int, ...]:
-        return ()
-
-    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[str, ...]:
-        return self.tokens(ids)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids without control symbols; invalid byte sequences become U+FFFD."""

@@ -28,10 +28,6 @@ class WordTokenizer(TextTokenizer):
         self._ids = {word: number for number, word in enumerate(self.words, len(self.special_ids))}
         self.pieces = with_kinds((PAD, BEGIN, END, *(SPACE + word for word in self.words)), self.special_ids)
 
-    @property
-    def sizes(self) -> tuple[int, int]:
-        return len(self.pieces), len(self.pieces)
-
     def encode(self, text: str) -> list[int]:
         """Return the ids of the words. Raises Refusal for a word that the table lacks."""
         check_utf8(text)
@@ -51,12 +47,6 @@ class WordTokenizer(TextTokenizer):
     def encode_source(self, text: str, target_language: str, source_language: str | None = None) -> list[int]:
         """Return the words' ids and `</s>`; the only direction needs no symbol."""
         return [*self.encode(text), self.end_id]
-
-    def forced_prefix(self, target_language: str) -> tuple[int, ...]:
-        return ()
-
-    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-        return self.tokens(ids)
 
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(self.pieces[i].removeprefix(SPACE) for i in map(int, ids) if i not in self.special_ids)

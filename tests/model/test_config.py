@@ -86,7 +86,7 @@ def test_configs_round_trip_through_json():
 
 @pytest.mark.parametrize(
     "values, message",
-    [({"vocabulary_size": 9, "layers": 3}, "no field 'layers'"), ({}, "lacks 'vocabulary_size'"), ([], "object")],
+    [({"vocabulary_size": 9, "layers": 3}, "argument 'layers'"), ({}, "'vocabulary_size'"), ([], "object")],
 )
 def test_unknown_and_missing_fields_are_named(values, message):
     with pytest.raises(ValueError, match=message):

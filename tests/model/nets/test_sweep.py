@@ -14,7 +14,7 @@ from attention_atlas.model.decode.recorded import greedy_with_records
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.places.visit import Capture
-from attention_atlas.model.nets.sweep import PatchValue, Sweep, combine, for_trace
+from attention_atlas.model.nets.sweep import PatchValue, Sweep, combine
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import Edge, Interventions, Patch, Positions, Stream
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
@@ -216,7 +216,7 @@ def test_combined_sweeps_use_the_replacements_of_either(model):
     for pair in ((closed, replacements), (replacements, closed)):
         assert torch.equal(model(source, target, interventions=combine(*pair)).logits, expected)
     assert not torch.allclose(model(source, target, interventions=closed).logits, expected)
-    assert for_trace(whole).in_words.endswith("; replacements of heads of cross")
+    assert whole.for_trace().in_words.endswith("; replacements of heads of cross")
 
 
 def test_sweeps_combine_unless_both_set_the_same():
