@@ -23,7 +23,7 @@ class StepDecoder:
     queries_keys  by layer, the LayerQueriesKeys of the last step; empty where several tokens were read at once, or
                   where the step ran Transformer.decode
 
-    Any token may be appended, not only the most probable one; rewind() goes back. Each step computes only new rows.
+    Any token may be appended, not only the most probable one. Each step computes only new rows.
 
     >>> decoder = StepDecoder(model, model.encode(source_ids), torch.tensor([[begin_id]]))
     >>> decoder.append(decoder.choices.argmax(-1))
@@ -73,15 +73,6 @@ class StepDecoder:
     def append(self, ids: Tensor) -> None:
         """Append one token, ids [batch], to each prefix."""
         self.extend(ids[:, None])
-
-    def rewind(self, length: int) -> None:
-        """Go back to the first `length` tokens of each prefix, at least `<s>`. Raises ValueError if it has fewer."""
-        if not 1 <= length <= self.prefix.shape[1]:
-            raise ValueError(f"length must be from 1 to {self.prefix.shape[1]}, found {length}")
-        last = self.prefix[:, length - 1 : length]
-        self.prefix = self.prefix[:, : length - 1]
-        self.cache.truncate(length - 1)
-        self.extend(last)
 
     def reorder(self, rows: Tensor) -> None:
         """Make rows [new_batch] of the prefixes the new batch; row i must keep its source."""

@@ -45,18 +45,13 @@ def _select(old: Tensor, rows: Tensor, length: int) -> Tensor:
 class KeyValueCache:
     """The self-attention keys and values of a decoder's prefix; the caller owns it, the model reads and extends it.
 
-    `length` rows are valid. After truncate() later rows are overwritten. The keys and values of cross-attention do not
-    depend on the prefix: model.nets.layer.SourceMemory stores them.
+    `length` rows are valid. The keys and values of cross-attention do not depend on the prefix:
+    model.nets.layer.SourceMemory stores them.
     """
 
     def __init__(self, num_layers: int) -> None:
         self.layers: list[LayerCache] = [LayerCache() for _ in range(num_layers)]
         self.length: int = 0
-
-    def truncate(self, length: int) -> None:
-        """Drop the rows from position `length` on."""
-        assert 0 <= length <= self.length
-        self.length = length
 
     def reorder(self, rows: Tensor) -> None:
         """Make the batch rows [new_batch] the new batch."""

@@ -8,7 +8,7 @@ the page treat both alike.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -157,25 +157,14 @@ class RecurrentMemory:
 
 @dataclass
 class RecurrentCache:
-    """The decoder's states [batch, d_model] after each token.
+    """The decoder's state [batch, d_model] after the last token; None before the first."""
 
-    A step needs only the last one; the earlier ones are there for truncate().
-    """
-
-    states: list[Tensor] = field(default_factory=list)
-
-    @property
-    def length(self) -> int:
-        return len(self.states)
-
-    def truncate(self, length: int) -> None:
-        """Drop the states from position `length` on."""
-        assert 0 <= length <= self.length
-        del self.states[length:]
+    state: Tensor | None = None
 
     def reorder(self, rows: Tensor) -> None:
         """Make the batch rows [new_batch] the new batch."""
-        self.states = [state.index_select(0, rows) for state in self.states]
+        if self.state is not None:
+            self.state = self.state.index_select(0, rows)
 
 
 class Recurrent(nn.Module):
@@ -219,7 +208,7 @@ class Recurrent(nn.Module):
             raise Refusal("a recurrent network has no heads, positions or layers of attention to change")
 
     def new_cache(self) -> RecurrentCache:
-        """Return an empty cache of states."""
+        """Return an empty cache of the state."""
         return RecurrentCache()
 
     def token_rows(self, ids: Tensor) -> Tensor:
@@ -269,11 +258,11 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """Return the decoder's output [batch, new, d_model] for target_ids [batch, new], and a record of the alignment.
 
-        With a cache, target_ids are the tokens after those that the cache has read, and their states are added to it.
+        With a cache, target_ids are the tokens after those that the cache has read, and it keeps the last state.
         """
         self.check(interventions, batch=len(target_ids))
         rows = self.token_rows(target_ids)
-        state = cache.states[-1] if cache is not None and cache.states else source.start
+        state = source.start if cache is None or cache.state is None else cache.state
         mask = None if source.mask is None else source.mask[:, 0, 0]
         states, contexts, weights, queries = [], [], [], []
         for position in range(target_ids.shape[1]):
@@ -286,7 +275,7 @@ class Recurrent(nn.Module):
             state = self.writer(self.writer.read(torch.cat(inputs, dim=-1)), state)
             states.append(state)
         if cache is not None:
-            cache.states += states
+            cache.state = state
         readout_inputs = (torch.stack(states, 1), rows, *([torch.stack(contexts, 1)] if contexts else []))
         hidden = self.dropout(torch.tanh(self.readout(torch.cat(readout_inputs, dim=-1))))
         return hidden, (_build_record(weights, queries, source),) if record else ()

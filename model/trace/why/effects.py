@@ -188,8 +188,3 @@ class Removal:
     probabilities: np.ndarray
     evidence: Evidence = Evidence.MEASURED
     unit: Unit = Unit.NATS
-
-    @property
-    def effect(self) -> float:
-        """The metric's loss, in nats."""
-        return self.before - self.after

@@ -21,12 +21,11 @@ def own(tiny_translator):
 
 
 def test_a_branch_stepped_with_the_cache_is_a_full_pass(tiny_translator, own):
-    """Logits to 1e-4, and the weights that the cached steps record to 1e-5, after going back and choosing otherwise."""
+    """Logits to 1e-4, and the weights that the cached steps record to 1e-5, after another choice."""
     model = tiny_translator.model
     with torch.inference_mode():
         source = model.encode(torch.tensor([own.source_ids]))
-        decoder = StepDecoder(model, source, torch.tensor([own.decoder_ids]), record=True)
-        decoder.rewind(3)
+        decoder = StepDecoder(model, source, torch.tensor([own.decoder_ids[:3]]), record=True)
         ids = [*own.decoder_ids[:3], int(own.top_ids[2, 4])]
         decoder.append(torch.tensor(ids[-1:]))
         full = model(torch.tensor([own.source_ids]), torch.tensor([ids]), record=True)

@@ -1,4 +1,4 @@
-"""StepDecoder and greedy decoding equal full passes: extending, rewinding, reordering, selecting, interventions."""
+"""StepDecoder and greedy decoding equal full passes: extending, reordering, selecting, interventions."""
 
 from __future__ import annotations
 
@@ -48,18 +48,6 @@ def test_several_tokens_can_be_appended_in_one_pass(tiny_model):
     decoder = start(tiny_model)
     check(decoder, tiny_model, [0, 1, 2])
     decoder.extend(PREFIXES[:, 1:3])
-    check(decoder, tiny_model, [0, 1, 2])
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize("length", [1, 2, 4])
-def test_rewind_drops_later_tokens(tiny_model, length):
-    decoder = start(tiny_model)
-    decoder.append(torch.tensor([200, 201, 202]))
-    decoder.rewind(length)
-    assert torch.equal(decoder.prefix, PREFIXES[:, :length])
-    check(decoder, tiny_model, [0, 1, 2])
-    decoder.append(torch.tensor([9, 8, 7]))
     check(decoder, tiny_model, [0, 1, 2])
 
 

@@ -78,16 +78,14 @@ def test_the_encoder_equals_torchs_bidirectional_gru_with_any_padding(model):
     torch.testing.assert_close(alone.logits[0], model(SOURCE, TARGET).logits[1], atol=1e-5, rtol=0)
 
 
-def test_decoding_steps_equal_the_full_pass_and_can_be_rewound(model):
+def test_decoding_steps_equal_the_full_pass(model):
     whole = model(SOURCE, TARGET, record=True)
     decoder = StepDecoder(model, model.encode(SOURCE), TARGET[:, :2], record=True)
     for step in (2, 3):
         decoder.append(TARGET[:, step])
         torch.testing.assert_close(decoder.logits, whole.logits[:, step], atol=1e-5, rtol=0)
-    decoder.rewind(3)
-    torch.testing.assert_close(decoder.logits, whole.logits[:, 2], atol=1e-5, rtol=0)
     decoder.reorder(torch.tensor([1, 1]))
-    assert torch.equal(decoder.prefix, TARGET[[1, 1], :3])
+    assert torch.equal(decoder.prefix, TARGET[[1, 1], :4])
     assert whole.kinds == ((AttentionKind.ALIGNMENT,) if model.config.attention else ())
 
 
