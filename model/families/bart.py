@@ -12,13 +12,12 @@ Blenderbot-small  after   yes, in the    learned            <s>                 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from functools import partial
 
 from attention_atlas.model.config import ModelConfig, PositionCode
-from attention_atlas.model.families import tensors
-from attention_atlas.model.families.family import Family, OpenedModel
-from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.fairseq import Form, Vocabulary, family
+from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.families.vocabulary import (
     SPIECE,
@@ -35,86 +34,56 @@ from attention_atlas.model.text.splitters import MergedBytes, MergedLetters
 UNUSED_ROWS = 2  # of BART's table of positions, a legacy of fairseq's padding symbol
 PEGASUS_SYMBOLS = ("<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{n}>" for n in range(2, 103)))
 SMALL_SYMBOLS = ("__null__", "__start__", "__end__", "__unk__")
-Vocabulary = tuple[dict[str, int], bytes]  # ids of all pieces, and the splitter's model
+Pieces = tuple[dict[str, int], bytes]  # ids of all pieces, and the splitter's model
 
 
-@dataclass(frozen=True)
-class Form:
-    """The properties that a family's class fixes, whatever its config says.
+def _vocabulary(
+    folder: Folder,
+    settings: Settings,
+    config: ModelConfig,
+    *,
+    read_pieces: Callable[[Folder, Settings], Pieces],
+    begin: int = 1,
+    end: int = 2,
+    wrapped: bool = False,
+    unknown: str = "<unk>",
+    row: SourceRow = SourceRow.PLAIN,
+) -> Vocabulary:
+    """Read a vocabulary of one language.
 
-    network          fields of ModelConfig
-    pad, begin, end  the default ids of padding, of the decoder's start and of a text's end
-    wrapped          whether <s> precedes a source, as </s> follows it
+    begin, end  the default ids of the decoder's start and of a text's end
+    wrapped     whether <s> precedes a source, as </s> follows it
     """
-
-    network: Mapping[str, object]
-    vocabulary: Callable[[Folder, Settings], Vocabulary]
-    pad: int = 0
-    begin: int = 1
-    end: int = 2
-    wrapped: bool = False
-    unknown: str = "<unk>"
-    row: SourceRow = SourceRow.PLAIN
-
-
-def reader(form: Form) -> Callable[[Folder, Settings, Weights], OpenedModel]:
-    """Return the function that opens a folder of this form (model.families.family.Family.read)."""
-
-    def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
-        config = replace(
-            settings.model_config(activation="gelu", scale_embedding=False, pad=form.pad),
-            **form.network,
-            logits_bias=tensors.BIAS in weights.shapes,
-        )
-        matrices = tensors.find_embeddings(weights, tied=settings.flag("tie_word_embeddings", True), shared=True)
-        config, notes = tensors.use_stored_positions(matrices.configure(config), weights)
-        tokenizer, nameless = _tokenizer(form, folder, settings, config)
-        config = replace(config, banned_ids=settings.banned_ids(config, nameless))
-        ignored = tuple(tensors.POSITIONS.values())
-        return OpenedModel(
-            config,
-            tensors.convert(weights, config, matrices, ignored=ignored),
-            tokenizer,
-            (UNNAMED,),
-            notes=(*matrices.notes, *notes),
-        )
-
-    return read
-
-
-def _tokenizer(form: Form, folder: Folder, settings: Settings, config: ModelConfig) -> tuple[PieceTokenizer, list[int]]:
-    """Return the tokenizer and the ids without a piece."""
-    ids, model = form.vocabulary(folder, settings)
-    unknown = ids.get(form.unknown)
-    if unknown is None:
-        raise ValueError(f"{folder.path}: the vocabulary has no {form.unknown}")
+    ids, model = read_pieces(folder, settings)
+    if unknown not in ids:
+        raise ValueError(f"{folder.path}: the vocabulary has no {unknown}")
     pieces, nameless = list_pieces(ids, config.vocabulary_size)
-    begin, end = settings.token("bos_token_id", 0), settings.token("eos_token_id", form.end)
+    begin_source, end_id = settings.token("bos_token_id", 0), settings.token("eos_token_id", end)
     forced = settings.token("forced_bos_token_id")
-    symbol_pieces = {"<s>", "<mask>", *PEGASUS_SYMBOLS, *SMALL_SYMBOLS}
-    special = {config.pad_id, end, unknown, *nameless, *(i for piece, i in ids.items() if piece in symbol_pieces)}
+    symbol_pieces = {"<s>", "<mask>", unknown, *PEGASUS_SYMBOLS, *SMALL_SYMBOLS}
+    special = {config.pad_id, end_id, *nameless, *(i for piece, i in ids.items() if piece in symbol_pieces)}
     symbols = Symbols(
         pad_id=config.pad_id,
-        begin_id=settings.token("decoder_start_token_id", form.begin),
-        end_id=end,
-        unknown_id=unknown,
-        source_row=form.row,
-        special_ids=tuple(sorted(special | ({begin} if form.wrapped else set()))),
-        source_begin=(begin,) if form.wrapped else (),
+        begin_id=settings.token("decoder_start_token_id", begin),
+        end_id=end_id,
+        unknown_id=ids[unknown],
+        source_row=row,
+        special_ids=tuple(sorted(special | ({begin_source} if wrapped else set()))),
+        source_begin=(begin_source,) if wrapped else (),
         target_begin=() if forced is None else (forced,),
     )
     side = SideVocabulary(model, pieces)
-    return PieceTokenizer(side, side, symbols), nameless
+    return Vocabulary(PieceTokenizer(side, side, symbols), tuple(nameless), (UNNAMED,))
 
 
-def _merged_bytes(folder: Folder, settings: Settings) -> Vocabulary:
+def _merged_bytes(folder: Folder, settings: Settings) -> Pieces:
     """Read merged bytes; "add_prefix_space" says whether a space precedes any text, by default Blenderbot's."""
     is_blenderbot = settings.config.get("model_type") == "blenderbot"
     space_first = settings.tokenizer.get("add_prefix_space", is_blenderbot) is True
     return read_merges(folder, mark=MergedBytes.PREFIX * space_first)
 
 
-def _pegasus(folder: Folder, settings: Settings) -> Vocabulary:
+def _pegasus(folder: Folder, settings: Settings) -> Pieces:
     """Return the ids of SentencePiece's pieces but its first two, numbered after PEGASUS' own symbols."""
     if not folder.has(SPIECE) and folder.has(TOKENIZER_JSON):
         spm, ids, _ = convert_json(folder, PEGASUS_SYMBOLS)
@@ -125,37 +94,35 @@ def _pegasus(folder: Folder, settings: Settings) -> Vocabulary:
     return {symbol: i for i, symbol in enumerate(PEGASUS_SYMBOLS)} | pieces, spm
 
 
+POST_NORM = {"norm_first": False, "norm_embedding": True, "position_code": PositionCode.LEARNED}
 BART = Form(
-    {
-        "norm_first": False,
-        "norm_embedding": True,
-        "position_code": PositionCode.LEARNED,
-        "position_offset": UNUSED_ROWS,
-    },
-    _merged_bytes,
+    {**POST_NORM, "position_offset": UNUSED_ROWS},
+    partial(_vocabulary, read_pieces=_merged_bytes, begin=2, wrapped=True),
     pad=1,
-    begin=2,
-    wrapped=True,
 )
-PEGASUS = Form({"norm_first": True, "position_code": PositionCode.HALVES}, _pegasus, begin=0, end=1)
-BLENDERBOT = Form({"norm_first": True, "position_code": PositionCode.LEARNED}, _merged_bytes)
+PEGASUS = Form(
+    {"norm_first": True, "position_code": PositionCode.HALVES},
+    partial(_vocabulary, read_pieces=_pegasus, begin=0, end=1),
+    pad=0,
+)
+BLENDERBOT = Form(
+    {"norm_first": True, "position_code": PositionCode.LEARNED},
+    partial(_vocabulary, read_pieces=_merged_bytes),
+    pad=0,
+)
 BLENDERBOT_SMALL = Form(
-    {
-        "norm_first": False,
-        "norm_embedding": True,
-        "norm_before_positions": True,
-        "position_code": PositionCode.LEARNED,
-    },
-    lambda folder, settings: read_merges(folder, mark=MergedLetters.MARK),
-    unknown="__unk__",
-    row=SourceRow.BARE,
+    {**POST_NORM, "norm_before_positions": True},
+    partial(
+        _vocabulary,
+        read_pieces=lambda folder, settings: read_merges(folder, mark=MergedLetters.MARK),
+        unknown="__unk__",
+        row=SourceRow.BARE,
+    ),
+    pad=0,
 )
-FAMILIES = tuple(
-    Family(model_type, (f"{name}ForConditionalGeneration",), reader(form))
-    for model_type, name, form in (
-        ("bart", "Bart", BART),
-        ("pegasus", "Pegasus", PEGASUS),
-        ("blenderbot", "Blenderbot", BLENDERBOT),
-        ("blenderbot-small", "BlenderbotSmall", BLENDERBOT_SMALL),
-    )
+FAMILIES = (
+    family("bart", "BartForConditionalGeneration", BART),
+    family("pegasus", "PegasusForConditionalGeneration", PEGASUS),
+    family("blenderbot", "BlenderbotForConditionalGeneration", BLENDERBOT),
+    family("blenderbot-small", "BlenderbotSmallForConditionalGeneration", BLENDERBOT_SMALL),
 )

@@ -7,12 +7,10 @@ decoder starts from </s> and is made to write the target language's symbol.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from attention_atlas.model.config import PositionCode
-from attention_atlas.model.families import tensors
-from attention_atlas.model.families.family import Family, OpenedModel
-from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.families.fairseq import Form, Vocabulary, family
+from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.families.vocabulary import (
     FAIRSEQ,
@@ -31,33 +29,13 @@ MASK = re.compile("(<mask>)")
 NLLB_SYMBOL = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
 
 
-def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
-    """Open a folder. Raises ValueError with the value that is no such model's or cannot be read."""
-    config = settings.model_config(activation="relu", scale_embedding=True)
-    config = replace(config, position_code=PositionCode.FAIRSEQ, position_offset=config.pad_id + 1)
-    matrices = tensors.find_embeddings(weights, tied=settings.flag("tie_word_embeddings", True), shared=True)
-    config = matrices.configure(config)
+def _vocabulary(folder: Folder, settings: Settings, config: ModelConfig) -> Vocabulary:
     spm = read_fairseq_model(folder)
     ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings, spm)
-    tokenizer, config = fairseq_tokenizer(
-        settings,
-        config,
-        spm,
-        ids,
-        codes,
-        begin_id=settings.token("decoder_start_token_id", 2),
-        source_row=row,
-        forced=True,
-    )
-    forced_id = settings.token("forced_bos_token_id")
+    begin, forced_id = settings.token("decoder_start_token_id", 2), settings.token("forced_bos_token_id")
+    tokenizer, nameless = fairseq_tokenizer(config, spm, ids, codes, begin_id=begin, source_row=row, forced=True)
     targets = [code for code, i in codes.items() if i == forced_id] or list(codes)
-    return OpenedModel(
-        config,
-        tensors.convert(weights, config, matrices),
-        tokenizer,
-        *list_directions(list(codes), targets),
-        matrices.notes,
-    )
+    return Vocabulary(tokenizer, nameless, *list_directions(list(codes), targets))
 
 
 def _m2m100(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[str, int], SourceRow]:
@@ -87,4 +65,8 @@ def _nllb(folder: Folder, settings: Settings, spm: bytes) -> tuple[dict[str, int
     return ids, codes, SourceRow.LANGUAGE_LAST if legacy else SourceRow.LANGUAGE_FIRST
 
 
-FAMILY = Family("m2m_100", ("M2M100ForConditionalGeneration",), read)
+FAMILY = family(
+    "m2m_100",
+    "M2M100ForConditionalGeneration",
+    Form({"position_code": PositionCode.FAIRSEQ}, _vocabulary, activation="relu", scale_embedding=True),
+)

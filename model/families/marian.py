@@ -7,12 +7,10 @@ symbol, which it must never write.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from attention_atlas.model.config import ModelConfig, PositionCode
-from attention_atlas.model.families import tensors
-from attention_atlas.model.families.family import Family, OpenedModel
-from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.fairseq import Form, Vocabulary, family
+from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.families.vocabulary import UNNAMED, list_directions, list_pieces, read_ids
 from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
@@ -21,36 +19,7 @@ from attention_atlas.model.trace.directions import Languages, is_code
 LANGUAGE = re.compile(r">>(.+)<<")
 
 
-def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
-    """Open a folder. Raises ValueError with the value that is no Marian model's or cannot be read."""
-    shared = settings.flag("share_encoder_decoder_embeddings", True)
-    tied = settings.flag("tie_word_embeddings", True)
-    pad_id = settings.integer("pad_token_id")
-    targets = None if shared else settings.integer("decoder_vocab_size", settings.integer("vocab_size"))
-    config = replace(
-        settings.model_config(activation="gelu", scale_embedding=False),
-        position_code=PositionCode.HALVES,
-        norm_first=False,
-        shared_embeddings=shared,
-        target_vocabulary_size=targets,
-        logits_bias=tensors.BIAS in weights.shapes,
-    )
-    matrices = tensors.find_embeddings(weights, tied=tied, shared=shared)
-    config, notes = tensors.use_stored_positions(matrices.configure(config), weights)
-    tokenizer, nameless = _tokenizer(folder, settings, config)
-    config = replace(config, banned_ids=settings.banned_ids(config, (*nameless, pad_id)))
-    ignored = tuple(tensors.POSITIONS.values()) + (() if shared else tensors.embedding_names("model.")[:1])
-    return OpenedModel(
-        config,
-        tensors.convert(weights, config, matrices, ignored=ignored),
-        tokenizer,
-        *_directions(folder, settings, tokenizer),
-        (*matrices.notes, *notes),
-    )
-
-
-def _tokenizer(folder: Folder, settings: Settings, config: ModelConfig) -> tuple[PieceTokenizer, list[int]]:
-    """Return the tokenizer and the target ids without a piece."""
+def _vocabulary(folder: Folder, settings: Settings, config: ModelConfig) -> Vocabulary:
     separate = settings.tokenizer.get("separate_vocabs") is True
     ids = read_ids(folder, "vocab.json")
     source_pieces, _ = list_pieces(ids, config.vocabulary_size)
@@ -76,7 +45,9 @@ def _tokenizer(folder: Folder, settings: Settings, config: ModelConfig) -> tuple
         languages=languages,
         special_ids=tuple(sorted({*codes.values(), *nameless})),
     )
-    return PieceTokenizer(source, target, symbols), nameless
+    tokenizer = PieceTokenizer(source, target, symbols)
+    banned = (*nameless, settings.integer("pad_token_id"))
+    return Vocabulary(tokenizer, banned, *_directions(folder, settings, tokenizer))
 
 
 def _directions(
@@ -93,4 +64,6 @@ def _directions(
     return list_directions([source], sorted(tokenizer.language_ids))
 
 
-FAMILY = Family("marian", ("MarianMTModel",), read)
+FAMILY = family(
+    "marian", "MarianMTModel", Form({"position_code": PositionCode.HALVES, "norm_first": False}, _vocabulary)
+)

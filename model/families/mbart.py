@@ -8,12 +8,10 @@ target's.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from attention_atlas.model.config import PositionCode
-from attention_atlas.model.families import tensors
-from attention_atlas.model.families.family import Family, OpenedModel
-from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.families.fairseq import Form, Vocabulary, family
+from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.families.vocabulary import (
     fairseq_ids,
@@ -30,17 +28,7 @@ SYMBOL = re.compile(r"([a-z]{2}_[A-Z]{2})")
 UNUSED_ROWS = 2  # of the table of positions, a legacy of fairseq's padding symbol
 
 
-def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
-    """Open a folder. Raises ValueError with the value that is no such model's or cannot be read."""
-    config = replace(
-        settings.model_config(activation="gelu", scale_embedding=False),
-        position_code=PositionCode.LEARNED,
-        position_offset=UNUSED_ROWS,
-        norm_embedding=True,
-        logits_bias=tensors.BIAS in weights.shapes,
-    )
-    matrices = tensors.find_embeddings(weights, tied=settings.flag("tie_word_embeddings", True), shared=True)
-    config = matrices.configure(config)
+def _vocabulary(folder: Folder, settings: Settings, config: ModelConfig) -> Vocabulary:
     begin = settings.token("decoder_start_token_id")
     if begin is None:
         raise ValueError(
@@ -57,20 +45,15 @@ def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
     if max(ids.values()) + 1 < config.vocabulary_size:
         ids |= language_ids(folder, settings.tokenizer, MASK) or {"<mask>": max(ids.values()) + 1}
     row = SourceRow.LANGUAGE_LAST if is_first_mbart else SourceRow.LANGUAGE_FIRST
-    tokenizer, config = fairseq_tokenizer(
-        settings, config, spm, ids, codes, begin_id=begin, source_row=row, forced=not is_first_mbart
+    tokenizer, nameless = fairseq_tokenizer(
+        config, spm, ids, codes, begin_id=begin, source_row=row, forced=not is_first_mbart
     )
     forced_id = begin if is_first_mbart else settings.token("forced_bos_token_id")
     targets = [code for code, i in codes.items() if forced_id in (None, i)]
     if not targets:
         raise ValueError(f"{folder.path}: token {forced_id}, with which every translation begins, is no language of it")
-    return OpenedModel(
-        config,
-        tensors.convert(weights, config, matrices),
-        tokenizer,
-        *list_directions(list(codes), targets),
-        matrices.notes,
-    )
+    return Vocabulary(tokenizer, nameless, *list_directions(list(codes), targets))
 
 
-FAMILY = Family("mbart", ("MBartForConditionalGeneration",), read)
+NETWORK = {"position_code": PositionCode.LEARNED, "position_offset": UNUSED_ROWS, "norm_embedding": True}
+FAMILY = family("mbart", "MBartForConditionalGeneration", Form(NETWORK, _vocabulary))

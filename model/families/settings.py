@@ -85,7 +85,7 @@ class Settings:
         ids = {i for i in (*single, *tokens, *more) if is_integer(i, 0)}
         return tuple(sorted(i for i in ids if i < config.num_target_tokens))
 
-    def model_config(self, *, activation: str, scale_embedding: bool, pad: int = 1) -> ModelConfig:
+    def model_config(self, *, activation: str, scale_embedding: bool, pad: int) -> ModelConfig:
         """Return the network's shape as the families of fairseq and Marian describe it.
 
         The parameters are the defaults of fields that config.json lacks. Raises ValueError for what cannot be built.

@@ -12,13 +12,11 @@ import binascii
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from attention_atlas.model.config import LIMITS, ModelConfig
 from attention_atlas.model.families.folder import Folder
-from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_json
 from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from attention_atlas.model.text.splitters import HEADER, SentencePieces
@@ -261,7 +259,6 @@ def list_directions(sources: Sequence[str], targets: Sequence[str]) -> tuple[tup
 
 
 def fairseq_tokenizer(
-    settings: Settings,
     config: ModelConfig,
     spm: bytes,
     ids: dict[str, int],
@@ -270,8 +267,8 @@ def fairseq_tokenizer(
     begin_id: int,
     source_row: SourceRow,
     forced: bool,
-) -> tuple[PieceTokenizer, ModelConfig]:
-    """Return the tokenizer of a family that fairseq trained, and the config with the ids that decoding may not choose.
+) -> tuple[PieceTokenizer, tuple[int, ...]]:
+    """Return the tokenizer of a family that fairseq trained, and the ids without a piece.
 
     spm     the SentencePiece model of both sides
     ids     of all pieces
@@ -290,4 +287,4 @@ def fairseq_tokenizer(
         languages=tuple(codes.items()),
         special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)})),
     )
-    return PieceTokenizer(side, side, symbols), replace(config, banned_ids=settings.banned_ids(config, nameless))
+    return PieceTokenizer(side, side, symbols), tuple(nameless)

@@ -1,0 +1,68 @@
+"""Open a model with the network of fairseq or Marian, whose families differ in its variants and in their tokenizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.families import tensors
+from attention_atlas.model.families.family import Family, OpenedModel
+from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.settings import Settings
+from attention_atlas.model.text.pieces import PieceTokenizer
+from attention_atlas.model.trace.directions import Languages
+
+
+class Vocabulary(NamedTuple):
+    """A family's tokenizer, the ids that decoding may not choose, and the directions as in OpenedModel."""
+
+    tokenizer: PieceTokenizer
+    banned: tuple[int, ...]
+    directions: tuple[str, ...]
+    languages: Languages | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """The properties that a family's class fixes, whatever its config says.
+
+    network  fields of ModelConfig
+    read     reads the vocabulary, or raises ValueError with the value that cannot be read
+    pad, activation, scale_embedding  the defaults of what a config may lack
+    """
+
+    network: Mapping[str, object]
+    read: Callable[[Folder, Settings, ModelConfig], Vocabulary]
+    pad: int = 1
+    activation: str = "gelu"
+    scale_embedding: bool = False
+
+
+def family(model_type: str, architecture: str, form: Form) -> Family:
+    """Return the family of this form."""
+    return Family(model_type, (architecture,), partial(read, form))
+
+
+def read(form: Form, folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
+    """Open a folder. Raises ValueError with the value that is no such model's or cannot be read."""
+    shared = settings.flag("share_encoder_decoder_embeddings", True)
+    targets = None if shared else settings.integer("decoder_vocab_size", settings.integer("vocab_size"))
+    config = replace(
+        settings.model_config(activation=form.activation, scale_embedding=form.scale_embedding, pad=form.pad),
+        **form.network,
+        shared_embeddings=shared,
+        target_vocabulary_size=targets,
+        logits_bias=tensors.BIAS in weights.shapes,
+    )
+    if config.position_code is PositionCode.FAIRSEQ:
+        config = replace(config, position_offset=config.pad_id + 1)
+    matrices = tensors.find_embeddings(weights, tied=settings.flag("tie_word_embeddings", True), shared=shared)
+    config, notes = tensors.use_stored_positions(matrices.configure(config), weights)
+    tokenizer, banned, directions, languages = form.read(folder, settings, config)
+    config = replace(config, banned_ids=settings.banned_ids(config, banned))
+    ignored = tuple(tensors.POSITIONS.values()) + (() if shared else tensors.embedding_names("model.")[:1])
+    converted = tensors.convert(weights, config, matrices, ignored=ignored)
+    return OpenedModel(config, converted, tokenizer, directions, languages, (*matrices.notes, *notes))
