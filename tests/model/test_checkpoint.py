@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from attention_atlas.model import checkpoint
 from tests import ROOT
 
+LAYOUT = {checkpoint.LAYOUT: checkpoint.TRANSPOSED}
 SOURCE, TARGET = torch.tensor([[4, 20, 31, 2]]), torch.tensor([[1, 30, 41]])
 
 
@@ -143,11 +144,11 @@ def test_weights_of_another_shape_or_name_are_named(folder):
     path = folder / "model.safetensors"
     tensors = load_file(path)
     name = "decoder.layers.2.cross_attention.output.weight"
-    save_file({**tensors, name: tensors[name][:, :16].contiguous()}, path)
+    save_file({**tensors, name: tensors[name][:, :16].contiguous()}, path, LAYOUT)
     assert "[32, 16], expected [32, 32]" in refused(folder, name)
-    save_file({n: t for n, t in tensors.items() if n != name}, path)
+    save_file({n: t for n, t in tensors.items() if n != name}, path, LAYOUT)
     assert "lacks 1 tensors" in refused(folder, name)
-    save_file({**tensors, "decoder.layers.3.extra": torch.ones(1)}, path)
+    save_file({**tensors, "decoder.layers.3.extra": torch.ones(1)}, path, LAYOUT)
     assert "unexpected" in refused(folder, "decoder.layers.3.extra")
 
 
@@ -156,14 +157,14 @@ def test_weights_that_are_not_numbers_are_refused(folder, value):
     path = folder / "model.safetensors"
     tensors = load_file(path)
     tensors["embedding.weight"][3, 3] = value
-    save_file(tensors, path)
+    save_file(tensors, path, LAYOUT)
     assert "not finite" in refused(folder, "embedding.weight")
 
 
 def test_integer_weights_are_refused(folder):
     path = folder / "model.safetensors"
     tensors = load_file(path)
-    save_file({**tensors, "embedding.weight": tensors["embedding.weight"].int()}, path)
+    save_file({**tensors, "embedding.weight": tensors["embedding.weight"].int()}, path, LAYOUT)
     refused(folder, "embedding.weight")
 
 
