@@ -78,7 +78,7 @@ def test_relevance_sums_to_the_metric_of_products_alone(tokenizer, monkeypatch):
     monkeypatch.setattr(model.source_positions, "forward", lambda *_: None)
     monkeypatch.setattr(model.target_positions, "forward", lambda *_: None)
     plain = attention.scaled_dot_product
-    monkeypatch.setattr(attention, "fused_attention", lambda *given, **options: plain(*given, **options)[0])
+    monkeypatch.setattr(attention.F, "scaled_dot_product_attention", lambda *given, **options: plain(*given)[0])
     monkeypatch.setattr(attention, "_softmax", lambda scores, mask: scores if mask is None else scores * mask)
     total = relevance.attn_lrp(case).values.sum()
     with torch.no_grad():
