@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from attention_atlas.model.analysis import sentences as own_sentences
 from attention_atlas.model.analysis import temperatures
 from attention_atlas.model.analysis.lenses import fit, storage
 from attention_atlas.model.analysis.lenses.encoder import encoder_lens
@@ -58,7 +59,7 @@ def test_the_panel_applies_the_translations_interventions(scene):
 
 
 def test_without_lenses_of_this_model_the_panel_says_so(scene, tiny_translator, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(fit, "languages", lambda: ())
+    monkeypatch.setattr(own_sentences, "languages", lambda: ())
     bare = Scene(tiny_translator.translate(SENTENCES[0]), Selection(), tiny_translator)
     note, written = named("lenses").content(bare, 2)
     assert "No lenses were fitted" in note["text"] and len(written["rows"]) == 3
