@@ -3,7 +3,6 @@
 This is activation addition (Turner et al. 2023; Subramani et al. 2022).
 
 >>> from attention_atlas.model.translator import Translator
-from attention_atlas.model.translator.steering import compute_vector
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
 >>> drinks = compute_steering_vector(translator, "Ich trinke einen Tee.", "Ich trinke ein Bier.", place="encoder.final")
 >>> with translator.edit({"encoder.final": Add(drinks, strength=3)}) as steered:
