@@ -14,6 +14,7 @@ import torch
 from hypothesis import settings
 
 from attention_atlas.model import checkpoint
+from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.recurrent import Recurrent, RecurrentConfig
 from attention_atlas.model.nets.transformer import Transformer
@@ -93,6 +94,13 @@ def build_tiny_model(tokenizer: Tokenizer, *, seed: int = 7, **changes) -> Trans
     return model.eval()
 
 
+def make_translator(
+    model: Transformer, tokenizer: Tokenizer, *, directions: tuple[str, ...] = ("de-en",), **options
+) -> Translator:
+    """Return a translator of a model on the CPU, without a folder. `options` are those of Translator."""
+    return Translator(Checkpoint("made", model, tokenizer, directions, {}, "5" * 16), torch.device("cpu"), **options)
+
+
 @pytest.fixture(scope="session")
 def tiny_model(tokenizer: Tokenizer) -> Transformer:
     return build_tiny_model(tokenizer)
@@ -165,6 +173,16 @@ def hand_made_trace() -> TranslationTrace:
         checkpoint="hand-made",
         digest="0" * 16,
     )
+
+
+class Malicious:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self) -> tuple:
+        return (Path.touch, (Path(self.path),))
 
 
 @pytest.fixture(scope="session")

@@ -19,12 +19,10 @@ from attention_atlas.model.analysis.why.experiments import heads as experiment
 from attention_atlas.model.analysis.why.experiments import smallest
 from attention_atlas.model.analysis.why.experiments.heads import list_heads
 from attention_atlas.model.analysis.why.methods import METHODS
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.blocks import MAX_LOGITS, blocks, log_probabilities, most_probable
 from attention_atlas.model.nets.sweep import Sweep
-from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.batching import _Job
 from attention_atlas.model.serve.limits import FLOAT, BatchLimits
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
@@ -33,7 +31,7 @@ from attention_atlas.model.trace.why.attribution import Question
 from attention_atlas.model.translator import Translator, tracing
 from attention_atlas.model.translator.tracing import trace_requests
 from bench.made.growth import TensorMemory
-from tests.conftest import SENTENCES, build_tiny_model
+from tests.conftest import SENTENCES, build_tiny_model, make_translator
 
 NLLB = ModelConfig(
     256_206,
@@ -80,15 +78,9 @@ def test_the_longest_text_and_the_longest_with_recorded_maps(config, longest, wh
         BatchLimits(batch_bytes=1000).max_text_tokens(config)
 
 
-def made(model: Transformer, tokenizer, limits: BatchLimits = BatchLimits()) -> Translator:
-    return Translator(
-        Checkpoint("sized", model, tokenizer, ("de-en",), {}, "5" * 16), torch.device("cpu"), limits=limits
-    )
-
-
 def test_a_text_that_is_too_long_is_refused_with_the_limit(tokenizer, tiny_model):
     room = FLOAT * tiny_model.config.long_text_numbers(40, 40)
-    translator = made(tiny_model, tokenizer, BatchLimits(batch_bytes=room))
+    translator = make_translator(tiny_model, tokenizer, limits=BatchLimits(batch_bytes=room))
     assert translator.max_tokens == 40
     with pytest.raises(Refusal, match="the limit is 40 tokens"):
         translator.translate(TEXT)
@@ -111,7 +103,7 @@ def test_a_text_that_is_too_long_is_refused_with_the_limit(tokenizer, tiny_model
 def test_the_memory_of_a_batch_is_close_to_its_bound(tokenizer, changes):
     """A pass takes at most the bound, and with records, as after a prefix, at least half of it."""
     model = build_tiny_model(tokenizer, **changes)
-    translator = made(model, tokenizer, BatchLimits(tokens=model.config.max_length))
+    translator = make_translator(model, tokenizer, limits=BatchLimits(tokens=model.config.max_length))
     longest = translator.max_tokens
     for rows, length in ((1, longest), (3, longest // 2)):
         request = replace(translator._request(SENTENCES[0], "de-en", NO_INTERVENTIONS), source_ids=tuple([40] * length))
@@ -121,7 +113,7 @@ def test_the_memory_of_a_batch_is_close_to_its_bound(tokenizer, changes):
             target = max(len(trace.target_ids) for trace in traces)
             bound = rows * FLOAT * translator.config.pass_numbers(length, target)
             assert share * bound < memory.peak <= bound
-    translator = made(model, tokenizer, BatchLimits(trace_bytes=1))
+    translator = make_translator(model, tokenizer, limits=BatchLimits(trace_bytes=1))
     length = 2 * model.config.max_length
     request = replace(request, source_ids=tuple([40] * length), target=tuple([41] * length))
     with TensorMemory() as memory:
@@ -132,11 +124,11 @@ def test_the_memory_of_a_batch_is_close_to_its_bound(tokenizer, changes):
 
 
 def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
-    alone = made(tiny_model, tokenizer, BatchLimits(tokens=64))
+    alone = make_translator(tiny_model, tokenizer, limits=BatchLimits(tokens=64))
     request = alone._request(SENTENCES[0], "de-en", NO_INTERVENTIONS)
     length = len(request.source_ids)
     row = FLOAT * alone.config.pass_numbers(length, alone.step_limit(length))
-    translator = made(tiny_model, tokenizer, BatchLimits(batch_bytes=5 * row // 2, tokens=64))
+    translator = make_translator(tiny_model, tokenizer, limits=BatchLimits(batch_bytes=5 * row // 2, tokens=64))
     assert translator.max_tokens == alone.max_tokens
     sizes = []
     translator._batcher._run = lambda requests: (
@@ -168,7 +160,7 @@ def wide(tokenizer) -> Translator:
     )
     with torch.no_grad():
         model.target_embedding.weight[350:] *= 0.01  # so that what is written has pieces
-    return made(model, tokenizer)
+    return make_translator(model, tokenizer)
 
 
 def test_no_tensor_has_all_logits_of_a_sentence(wide):
@@ -286,7 +278,7 @@ def test_only_a_small_model_is_copied_to_the_cpu_when_the_device_is_out_of_memor
 def test_all_requests_share_one_set_of_weights(tokenizer):
     """A request allocates no tensor as large as the smallest matrix."""
     model = build_tiny_model(tokenizer, d_model=256, d_feedforward=256)
-    translator = made(model, tokenizer)
+    translator = make_translator(model, tokenizer)
     matrix = model.decoder.layers[0].feed_forward.expand.weight
     with Largest() as largest:
         trace_requests(translator, [translator._request("Ein Hund.", "de-en", NO_INTERVENTIONS)])

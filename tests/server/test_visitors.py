@@ -10,9 +10,7 @@ from math import isqrt
 from urllib.parse import urlsplit
 
 import pytest
-import torch
 
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
@@ -21,7 +19,7 @@ from attention_atlas.viz.questions.traces import CacheBytes, Traces
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.shell import Page
 from bench.load import Caller
-from tests.conftest import build_tiny_model
+from tests.conftest import build_tiny_model, make_translator
 
 TEXT = "Ein Hund."
 WAITING = 8
@@ -136,11 +134,8 @@ VISITORS, WORDS = 50, 400
 def scaled(tokenizer) -> Translator:
     """A model for which a text of the maximum length has a trace of the maximum size."""
     model = build_tiny_model(tokenizer, num_heads=8, num_encoder_layers=4, num_decoder_layers=4, max_length=96)
-    return Translator(
-        Checkpoint("scaled", model, tokenizer, ("de-en",), {}, "7" * 16),
-        torch.device("cpu"),
-        limits=BatchLimits(trace_bytes=TRACE_BYTES, tokens=isqrt(TRACE_BYTES // (4 * 8 * 12))),
-    )
+    limits = BatchLimits(trace_bytes=TRACE_BYTES, tokens=isqrt(TRACE_BYTES // (4 * 8 * 12)))
+    return make_translator(model, tokenizer, limits=limits)
 
 
 def longest(translator: Translator, number: int) -> str:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.config import PositionCode
 from attention_atlas.model.serve.limits import FLOAT, BatchLimits
 from attention_atlas.model.trace import maps as trace_maps
@@ -18,7 +17,7 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.maps import ComputedWeights
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator, tracing
-from tests.conftest import SENTENCES, build_tiny_model
+from tests.conftest import SENTENCES, build_tiny_model, make_translator
 
 TEXT = " ".join(SENTENCES[:6])  # longer than what the tiny models were made for: 64 tokens
 RELATIVE = {"position_code": PositionCode.RELATIVE, "scale_scores": False, "head_width": 24}
@@ -29,11 +28,7 @@ def build_translator(tokenizer, *, trace_bytes: int = 1000, **changes) -> Transl
     for name, parameter in model.named_parameters():
         if "relative" in name:
             torch.nn.init.normal_(parameter)
-    return Translator(
-        Checkpoint("long", model, tokenizer, ("de-en",), {}, "6" * 16),
-        torch.device("cpu"),
-        limits=BatchLimits(trace_bytes=trace_bytes),
-    )
+    return make_translator(model, tokenizer, limits=BatchLimits(trace_bytes=trace_bytes))
 
 
 CUT = Interventions(

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve import batching
 from attention_atlas.model.serve.batching import Batcher, Turns, _Job
@@ -22,9 +21,8 @@ from attention_atlas.model.serve.limits import BatchLimits, Busy
 from attention_atlas.model.trace.interventions import Interventions, Positions
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.translator import Translator
 from tests import ROOT
-from tests.conftest import SENTENCES, TINY_LIMITS
+from tests.conftest import SENTENCES, TINY_LIMITS, make_translator
 
 
 class Recorder:
@@ -368,14 +366,11 @@ def test_forty_threads_get_the_traces_that_each_would_get_alone(tiny_translator)
             pick.choice(tiny_translator.directions),
             pick.choice((plain, plain, changed)),
         )
-        for _ in range(80)
+        for _ in range(40)
     ]
     batches = []
-    translator = Translator(
-        Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer, tiny_translator.directions, {}, ""),
-        torch.device("cpu"),
-        limits=TINY_LIMITS,
-    )
+    of = tiny_translator
+    translator = make_translator(of.model, of.tokenizer, directions=of.directions, limits=TINY_LIMITS)
     whole = translator._batcher._run
     translator._batcher._run = lambda items: batches.append(len(items)) or whole(items)
     with ThreadPoolExecutor(40) as pool:
@@ -386,26 +381,9 @@ def test_forty_threads_get_the_traces_that_each_would_get_alone(tiny_translator)
         assert_same(trace, tiny_translator.trace_batch([text], direction, interventions=interventions)[0])
 
 
-def test_the_shipped_model_translates_a_batch_as_single_texts(shipped_translators):
-    translator = next(iter(shipped_translators.values()))
-    texts = [
-        "Ich möchte ein Bier.",
-        "Wo?",
-        "Meine Schwester malt ein rotes Boot auf dem großen See vor der Stadt.",
-        "Heute scheint die Sonne.",
-        "Zwei Kinder bauen eine Burg aus Sand.",
-        "Das weiß ich nicht.",
-    ]
-    for together, text in zip(translator.trace_batch(texts), texts):
-        assert_same(together, translator.trace_batch([text])[0])
-
-
 def test_out_of_gpu_memory_splits_the_batch_and_falls_back_to_the_cpu(tiny_translator, monkeypatch, caplog):
-    translator = Translator(
-        Checkpoint("tiny", tiny_translator.model, tiny_translator.tokenizer, tiny_translator.directions, {}, ""),
-        torch.device("cpu"),
-        limits=TINY_LIMITS,
-    )
+    of = tiny_translator
+    translator = make_translator(of.model, of.tokenizer, directions=of.directions, limits=TINY_LIMITS)
     whole = Transformer.encode
 
     def encode(self, source_ids, **options):

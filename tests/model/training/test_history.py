@@ -6,9 +6,7 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.training.history import (
@@ -22,8 +20,7 @@ from attention_atlas.model.training.history import (
     is_due,
     read_probes,
 )
-from attention_atlas.model.translator import Translator
-from tests.conftest import build_tiny_model
+from tests.conftest import build_tiny_model, make_translator
 
 PROBE = Probe("de-en", "Ein Hund", "a dog")
 
@@ -61,7 +58,7 @@ def test_a_record_holds_the_models_maps(run, tokenizer, tiny_model):
 def test_a_record_holds_words_probabilities_and_products_of_states(run, tokenizer, tiny_model):
     history = opened(run, tokenizer)
     history.record(tiny_model, 0)
-    translator = Translator(Checkpoint("", tiny_model, tokenizer, ("de-en",), {}, ""), torch.device("cpu"))
+    translator = make_translator(tiny_model, tokenizer)
     trace = translator.trace(PROBE.source, target=PROBE.reference)
     output = translator.inspect(trace.source_ids, trace.target_ids)
     with np.load(run / NAME, allow_pickle=False) as file:

@@ -7,14 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from attention_atlas.model import checkpoint
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.train import SummedLoss, Trainer
 from attention_atlas.model.training.batches import Examples, make_batch
 from attention_atlas.model.training.config import TrainConfig
-from attention_atlas.model.translator import Translator
-from tests.conftest import SENTENCES, build_tiny_model
+from tests.conftest import SENTENCES, build_tiny_model, make_translator
 from tests.programs.train.runs import CPU
 
 
@@ -64,10 +62,10 @@ def test_a_trainer_memorizes_a_batch(tokenizer):
     pairs = list(zip(SENTENCES[0:6:2], SENTENCES[1:6:2]))
     examples = Examples.encode(pairs, tokenizer, "en", max_length=64)
     config = TrainConfig(
-        max_updates=150,
-        warmup_updates=20,
-        cooldown_updates=20,
-        learning_rate=0.01,
+        max_updates=60,
+        warmup_updates=10,
+        cooldown_updates=10,
+        learning_rate=0.02,
         tokens_per_batch=1000,
         label_smoothing=0.0,
         average_decay=0.0,
@@ -78,7 +76,7 @@ def test_a_trainer_memorizes_a_batch(tokenizer):
         trainer.state.start_window()
         trainer.step()
     assert trainer.state.loss_sum.item() / trainer.state.tokens < 0.01
-    translator = Translator(checkpoint.Checkpoint("", model.eval(), tokenizer, ("de-en",), {}, ""), CPU)
+    translator = make_translator(model.eval(), tokenizer)
     assert translator.translate_batch([s for s, _ in pairs]) == [t for _, t in pairs]
 
 

@@ -17,9 +17,7 @@ import torch
 from scipy.signal import periodogram
 
 from attention_atlas.model.analysis import padding
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.labels import display, row_names
 from attention_atlas.viz.panels.inside import (
     add_norm,
@@ -37,7 +35,7 @@ from attention_atlas.viz.panels.positions import curves, schemes
 from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.panels.verify import bleu
 from attention_atlas.viz.wire import blocks
-from tests.conftest import build_tiny_model
+from tests.conftest import build_tiny_model, make_translator
 
 TEXT = "Der kleine Hund schläft."
 
@@ -46,8 +44,7 @@ TEXT = "Der kleine Hund schläft."
 def scene(request, tiny_translator, tokenizer) -> Scene:
     translator = tiny_translator
     if not request.param:
-        model = build_tiny_model(tokenizer, norm_first=False)
-        translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
+        translator = make_translator(build_tiny_model(tokenizer, norm_first=False), tokenizer)
     return Scene(translator.translate(TEXT), Selection(AttentionKind.DECODER_SELF, 2, 3, 1), translator)
 
 
@@ -274,7 +271,7 @@ def test_bleu_marks_words_and_draws_the_penalty(scene) -> None:
 @pytest.mark.parametrize(("which", "dimensions"), [("sines", [2, 6, 10, 14]), ("both", [2, 3, 6, 7, 10, 11, 14, 15])])
 def test_curves_of_a_learned_table_are_its_columns(tokenizer, which, dimensions) -> None:
     model = build_tiny_model(tokenizer, position_code="learned")
-    translator = Translator(Checkpoint("learned", model, tokenizer, ("de-en",), {}, "7" * 16), torch.device("cpu"))
+    translator = make_translator(model, tokenizer)
     learned = Scene(translator.translate(TEXT), Selection(), translator)
     assert curves.PANEL.unmet_needs(learned) == ()
     content = curves.PANEL.content(learned, which, 1, 2, 20)

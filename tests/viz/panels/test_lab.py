@@ -10,10 +10,8 @@ from itertools import islice
 
 import numpy as np
 import pytest
-import torch
 
 from attention_atlas.model.analysis.dissection import dropped
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.checks.verify import CHECKS
 from attention_atlas.model.config import Activation, PositionCode
 from attention_atlas.model.trace.address import Address
@@ -36,7 +34,7 @@ from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.codecs import ROOT
 from attention_atlas.viz.words import for_page, say
-from tests.conftest import build_tiny_model
+from tests.conftest import build_tiny_model, make_translator
 from tests.model.families import theirs
 from tests.viz.panels import panels
 
@@ -71,15 +69,6 @@ def texts(content: object) -> list[str]:
     if isinstance(content, dict):
         return [text for key, value in content.items() if key != "figure" for text in texts(value)]
     return [text for value in content for text in texts(value)] if isinstance(content, (list, tuple)) else []
-
-
-def rows_of(content: list[dict]) -> list[list]:
-    """Return the rows of all tables of a panel."""
-    tables = [block for block in content if block["type"] == "table"]
-    for block in content:
-        if block["type"] == "row":
-            tables += [part for part in block["blocks"] if part["type"] == "table"]
-    return [row for table in tables for row in table["rows"]]
 
 
 @pytest.mark.parametrize(
@@ -206,8 +195,7 @@ def test_panels_serve_each_family_or_say_why_not(few_sentences, tmp_path, family
     ],
 )
 def test_formulas_follow_the_models_configuration(tokenizer, changes, phrases) -> None:
-    model = build_tiny_model(tokenizer, **changes)
-    translator = Translator(Checkpoint("other", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
+    translator = make_translator(build_tiny_model(tokenizer, **changes), tokenizer)
     other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
     stations = ("map", "embedding", "feed-forward", "logits", "add-norm", "position-table")
     values = [

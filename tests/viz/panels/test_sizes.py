@@ -8,9 +8,7 @@ from inspect import isgenerator
 
 import numpy as np
 import pytest
-import torch
 
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
@@ -24,7 +22,7 @@ from attention_atlas.viz.questions.panels import by_name, page_panel
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.words import for_page, join
-from tests.conftest import build_tiny_model
+from tests.conftest import build_tiny_model, make_translator
 from tests.viz.panels.panels import named
 
 
@@ -41,8 +39,7 @@ def small_translator(tokenizer) -> Translator:
         max_length=24,
         norm_first=False,
     )
-    checkpoint = Checkpoint("small", model, tokenizer, ("en-de",), {}, "5" * 16)
-    return Translator(checkpoint, torch.device("cpu"))
+    return make_translator(model, tokenizer, directions=("en-de",))
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,8 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.formulas import projections
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
-from attention_atlas.model.translator import Translator
-from tests.conftest import build_tiny_model
+from tests.conftest import build_tiny_model, make_translator
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
 
@@ -26,8 +24,7 @@ def example(request, tiny_translator, tokenizer):
     """A translator, a trace, and the recorded pass of it."""
     translator = tiny_translator
     if request.param == "post-norm":
-        model = build_tiny_model(tokenizer, norm_first=False)
-        translator = Translator(Checkpoint("post", model, tokenizer, ("de-en",), {}, "6" * 16), torch.device("cpu"))
+        translator = make_translator(build_tiny_model(tokenizer, norm_first=False), tokenizer)
     trace = translator.translate("Meine Schwester malt ein rotes Boot.")
     return translator, trace, translator.inspect(trace.source_ids, trace.target_ids)
 

@@ -8,10 +8,8 @@ import torch
 from scipy.spatial.distance import cdist
 
 from attention_atlas.model.analysis.formulas import space
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.trace.tokens import is_byte, is_symbol
-from attention_atlas.model.translator import Translator
-from tests.conftest import build_tiny_model
+from tests.conftest import build_tiny_model, make_translator
 
 
 def text_pieces(translator) -> list[str]:
@@ -100,8 +98,8 @@ def test_a_word_of_several_pieces_is_the_mean_of_their_rows(tiny_translator) -> 
     [(("de-en",), {"de", "en"}), (("en-fr",), {"en", "fr"}), (("deu_Latn-fra_Latn",), {"de", "fr"})],
 )
 def test_analogies_in_unknown_languages_are_left_out(tiny_translator, directions, languages) -> None:
-    checkpoint = Checkpoint("some", tiny_translator.model, tiny_translator.tokenizer, directions, {}, "4" * 16)
-    analogies = space.analogies(Translator(checkpoint, torch.device("cpu")))
+    translator = make_translator(tiny_translator.model, tiny_translator.tokenizer, directions=directions)
+    analogies = space.analogies(translator)
     lines = {line for of, lines in space.ANALOGIES.items() if languages.issuperset(of) for line in lines}
     assert {" ".join((*analogy.terms, analogy.expected)) for analogy in analogies} == lines
 
@@ -110,7 +108,7 @@ def test_hardly_trained_pieces_are_no_neighbours(tiny_translator, tokenizer) -> 
     model = build_tiny_model(tokenizer)
     with torch.no_grad():
         model.target_matrix[300:340] *= 0.3
-    untrained = Translator(Checkpoint("short", model, tokenizer, ("de-en",), {}, "5" * 16), torch.device("cpu"))
+    untrained = make_translator(model, tokenizer)
     vector = model.target_matrix[310:311].detach()
     full, short = (space.cosines(translator, vector, [[]])[0] for translator in (tiny_translator, untrained))
     assert 310 in [piece.id for piece in space.nearest_pieces(tiny_translator, full)]
