@@ -193,6 +193,7 @@ def test_ids_outside_the_vocabulary_are_refused(tiny_translator, wrong):
         (lambda t: Ablate(positions=(1, 1)), "positions count from 0, each once"),
         (lambda t: View(heads=(2, 4)), "heads are pairs"),
         (lambda t: t.translate(3), "a text is a string, found 3"),
+        (lambda t: list(t.traces([1, 2])), "a text is a string, found 1"),
         (lambda t: t.translate([TEXT]), "a text is a string"),
         (lambda t: t.run([3]), "token ids must be a list, found 3"),
         (lambda t: t.run(3), "texts must be a list, found 3"),

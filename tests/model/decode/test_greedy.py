@@ -157,19 +157,6 @@ def test_the_cached_step_refuses_a_cache_of_fewer_layers(tiny_model):
         DecoderStep(tiny_model)(PREFIXES[:1, 0], tiny_model.encode(pad(SOURCES[:1], 0)), KeyValueCache(2))
 
 
-@torch.inference_mode()
-def test_the_cached_step_is_used_only_for_interventions_that_it_supports(tiny_model):
-    assert start(tiny_model).step is not None and start(tiny_model, record=True).step is None
-    assert all(DecoderStep.supports(make(1)) for make in CACHED.values())
-    refused = {name for name, changes in EVERY_KIND.items() if not DecoderStep.supports(changes)}
-    assert refused == {name for name in EVERY_KIND if "edge" in name} | {"everything"}
-    assert {name for name, sweep in SWEEPS.items() if not DecoderStep.supports(sweep(1))} == {
-        "gates by position",
-        "replacements of heads",
-        "gates and a cut edge",
-    }
-
-
 def test_the_cached_step_refuses_what_it_does_not_support(tiny_model):
     with pytest.raises(ValueError, match="does not support these changes"):
         DecoderStep(tiny_model, EVERY_KIND["cross edge cut"])

@@ -6,10 +6,9 @@ import numpy
 import pytest
 import torch
 
-from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.trace.edits import Ablate, Add, Scale
-from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Edge, Interventions, Positions
+from attention_atlas.model.trace.interventions import Edge, Interventions, Positions
 from attention_atlas.model.trace.kinds import AttentionKind, SubLayerName
 from tests.conftest import build_tiny_model
 
@@ -38,26 +37,6 @@ EVERY_KIND = {
         target_positions=Positions(shift=1),
     ),
 }
-
-
-@pytest.mark.parametrize("name", EVERY_KIND)
-def test_cached_equals_full(tiny_model, name):
-    changes = EVERY_KIND[name]
-    full = tiny_model(SOURCE, TARGET, interventions=changes, record=True)
-    memory, cache = tiny_model.encode(SOURCE, interventions=changes), KeyValueCache(3)
-    for t in range(TARGET.shape[1]):
-        hidden, records = tiny_model.decode(
-            TARGET[:, t : t + 1], memory, cache=cache, interventions=changes, record=True
-        )
-        torch.testing.assert_close(tiny_model.project(hidden)[:, 0], full.logits[:, t], atol=1e-4, rtol=0)
-        for cached, whole in zip(records, full.decoder_records):
-            for kind, keys in (("self_attention", t + 1), ("cross_attention", SOURCE.shape[1])):
-                torch.testing.assert_close(
-                    getattr(cached, kind).weights[:, :, 0],
-                    getattr(whole, kind).weights[:, :, t, :keys],
-                    atol=1e-5,
-                    rtol=0,
-                )
 
 
 @pytest.mark.parametrize(
@@ -142,6 +121,7 @@ def test_a_cut_edge_is_zero_in_the_map_and_the_row_renormalises(tiny_model):
     expected = plain.clone()
     expected[1, 2, 3] = 0
     torch.testing.assert_close(weights, expected / expected.sum(-1, keepdim=True), atol=1e-6, rtol=1e-5)
+    assert (cut.decoder_records[1].cross_attention.weights[0, :, 2, 3] > 0).all(), "only layer 0 has a cut edge"
 
 
 def test_a_zeroed_edge_leaves_the_recorded_weights(tiny_model):
@@ -188,19 +168,9 @@ def test_a_row_without_any_edge_raises_an_error(tiny_model, tiny_translator):
         (Interventions(heads_off=frozenset({(CROSS, -1, 0)})), "found -1"),
         (Interventions(cut_edges=frozenset({Edge(DECODER, 0, 0, layer=3)})), "layers 0 to 2, found 3"),
         (Interventions(zeroed_edges=frozenset({Edge(CROSS, -1, 0)})), "count from 0"),
+        (Interventions(in_words="head 3 off"), "known in words only and cannot be run again: head 3 off"),
     ],
 )
-def test_layers_heads_and_positions_that_do_not_exist_are_refused(tiny_translator, changes, message):
+def test_interventions_that_cannot_be_applied_are_refused(tiny_translator, changes, message):
     with pytest.raises(ValueError, match=message):
         tiny_translator.translate("Der Hund", interventions=changes)
-
-
-def test_for_attention_selects_layer_and_kind():
-    changes = Interventions(
-        heads_off=frozenset({(CROSS, 1, 3), (CROSS, 1, 0), (DECODER, 1, 2)}),
-        cut_edges=frozenset({Edge(CROSS, 0, 1), Edge(CROSS, 0, 2, layer=2)}),
-    )
-    edit = changes.for_attention(CROSS, 1)
-    assert edit.heads_off == (0, 3) and edit.cut == ((0, 1, None),)
-    assert changes.for_attention(ENCODER, 1) is None
-    assert NO_INTERVENTIONS.for_attention(CROSS, 1) is None

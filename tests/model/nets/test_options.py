@@ -19,7 +19,7 @@ from attention_atlas.model.nets.positions import (
     sinusoidal_encoding,
 )
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.interventions import Interventions, Positions
+from attention_atlas.model.trace.interventions import Positions
 
 SOURCE = pad([[4, 20, 31, 45, 20, 61, 2], [5, 21, 60, 2]], 0)
 TARGET = torch.tensor([[1, 30, 41, 52, 30], [1, 33, 44, 12, 31]])
@@ -167,9 +167,3 @@ def test_learned_positions_have_no_rows_beyond_training():
     for first, shift, absent in ((18, 0, 20), (0, -1, -1), (5, 14, 21)):
         with pytest.raises(ValueError, match=f"positions 0 to 19 and has none for {absent}"):
             code(first, 3, Positions(shift=shift))
-
-
-def test_a_shift_beyond_the_learned_positions_raises_an_error():
-    model = Transformer(ModelConfig(**SIZES, position_code=PositionCode.LEARNED)).eval()
-    with pytest.raises(ValueError, match="none for 106"):
-        model(SOURCE, TARGET, interventions=Interventions(source_positions=Positions(shift=100)))

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 
 from attention_atlas.model.analysis import head_loop
 from attention_atlas.model.analysis.why.attribution import attribute
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.checks import verify
 from attention_atlas.model.checks.oracle import torch_layer
 from attention_atlas.model.config import PARTS, ModelConfig
 from attention_atlas.model.decode.steps import StepDecoder
-from attention_atlas.model.nets.attention import attention_weights
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
-from tests.conftest import SENTENCES, build_tiny_model
+from tests.conftest import SENTENCES, build_tiny_model, make_translator
 from tests.model.nets.test_options import SIZES, SOURCE, TARGET
 
 
 def without(tokenizer, part: str, **changes) -> Translator:
-    model = build_tiny_model(tokenizer, **{part: False, **changes})
-    return Translator(Checkpoint("without", model, tokenizer, ("de-en",), {}, "0" * 16), torch.device("cpu"))
+    return make_translator(build_tiny_model(tokenizer, **{part: False, **changes}), tokenizer)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -54,12 +49,6 @@ def test_without_the_look_ahead_mask_rows_attend_to_later_tokens_but_not_to_padd
         decoder.append(TARGET[:, step])
         torch.testing.assert_close(decoder.logits, masked(SOURCE, TARGET).logits[:, step], atol=1e-4, rtol=0)
         assert (decoder.logits - model(SOURCE, TARGET).logits[:, step]).abs().max() > 1e-2
-
-
-def test_unscaled_scores_are_sqrt_d_k_times_as_large():
-    queries, keys = torch.randn(1, 2, 3, 16), torch.randn(1, 2, 4, 16)
-    plain = attention_weights(queries * math.sqrt(16), keys)
-    torch.testing.assert_close(attention_weights(queries, keys, scaled=False), plain, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -363,11 +363,6 @@ def test_an_edit_that_gives_nan_raises_an_error_with_its_place(translator, edit)
     assert 5 not in forbidden.translate(TEXT).target_ids
 
 
-def test_traces_need_a_sequence_of_texts(translator):
-    with pytest.raises(ValueError, match="a text is a string, found 1"):
-        list(translator.traces([1, 2]))
-
-
 def test_an_edit_must_keep_shape_and_dtype(translator):
     with pytest.raises(ValueError, match="must give a tensor of"):
         translator.edit({"decoder.0.resid_post": lambda x, at: x[..., :1]}).translate(TEXT)

@@ -234,16 +234,6 @@ def test_sweeps_combine_unless_both_set_the_same():
             combine(*pair)
 
 
-def test_a_kind_may_be_given_by_its_value(model):
-    source, target = batch()
-    closed, replacements = torch.zeros(1, 3, HEADS), torch.ones(1, 3, HEADS, 1, 8)
-    by_value = Sweep(gates={"cross": closed}, replacements={"cross": replacements})
-    by_kind = Sweep(gates={CROSS: closed}, replacements={CROSS: replacements})
-    assert torch.equal(
-        model(source, target, interventions=by_value).logits, model(source, target, interventions=by_kind).logits
-    )
-
-
 def test_gates_stay_with_their_row_when_sentences_end(model):
     """Greedy decoding of one sentence under three settings at once gives what each gives alone."""
     torch.manual_seed(8)
