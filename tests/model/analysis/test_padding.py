@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from torch.nn import Transformer as TorchTransformer
 
 from attention_atlas.model.analysis import padding
-from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 
 LONG, SHORT = "Meine Schwester malt ein rotes Boot.", "Zwei Kinder"
@@ -30,26 +28,10 @@ def test_padding_masks_the_shorter_sentence(tiny_translator, masks) -> None:
     assert masks.tokens[0][-1] == "</s>" and masks.tokens[1][short - 1 :] == ("</s>", *["<pad>"] * (long - short))
 
 
-def test_causal_mask_masks_the_future(tiny_translator, masks) -> None:
-    length = len(tiny_translator.translate(LONG).target_ids)
-    np.testing.assert_array_equal(masks.causal, np.tril(np.ones((length, length), bool)))
-    closed = TorchTransformer.generate_square_subsequent_mask(length)  # torch: what is added, -inf where closed
-    np.testing.assert_array_equal(masks.causal, (closed == 0).numpy())
-
-
 def test_agree_is_false_for_different_masks(masks) -> None:
     wrong = masks.from_lengths.copy()
     wrong[1, -1] = True
     assert not replace(masks, from_lengths=wrong).agree
-
-
-def test_masked_cells_get_no_weight(tiny_translator, masks) -> None:
-    batch = pad([tiny_translator.encode(text) for text in (LONG, SHORT)], tiny_translator.tokenizer.pad_id)
-    with torch.inference_mode():
-        records = tiny_translator.model.encode(batch, record=True).records
-    for record in records:
-        largest = record.self_attention.weights.amax(dim=(1, 2)).numpy()  # [batch, key], over heads and queries
-        assert (largest[~masks.padding] == 0).all() and (largest[masks.padding] > 0).all()
 
 
 def test_without_a_second_sentence_it_is_the_first_words_of_the_first(tiny_translator) -> None:

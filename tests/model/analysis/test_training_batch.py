@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from attention_atlas.model import checkpoint
-from attention_atlas.model.analysis.training_batch import make_training_batch, min_smoothed_loss
+from attention_atlas.model.analysis.training_batch import make_training_batch
 from attention_atlas.model.checkpoint import Example
 from attention_atlas.model.training.loss import SummedLoss
 from attention_atlas.model.translator import Translator
@@ -49,10 +49,3 @@ def test_outputs_are_the_inputs_shifted_by_one(taught):
         assert inputs[0] == taught.tokenizer.begin_id and outputs[length - 1] == end
         assert list(inputs[1:length]) == list(outputs[: length - 1])
         assert np.isfinite(losses[:length]).all() and np.isnan(losses[length:]).all()
-
-
-def test_min_smoothed_loss_is_reached_by_the_labels():
-    label = torch.full((8000,), 0.1 / 8000, dtype=torch.float64)
-    label[17] += 0.9
-    loss = F.cross_entropy(label.log()[None], torch.tensor([17]), label_smoothing=0.1)
-    assert min_smoothed_loss(8000) == pytest.approx(float(loss), abs=1e-9) and round(min_smoothed_loss(8000), 2) == 1.22

@@ -18,6 +18,7 @@ from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
+from tests.model.analysis.why.test_split import random_cases
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
@@ -93,18 +94,19 @@ def test_shares_match_the_papers_equations(model):
                 )
 
 
-def test_shares_sum_to_one_without_the_future(model):
-    output = recorded(model)
-    encoder = encoder_contributions(model, output)
-    own, cross = decoder_contributions(model, output)
-    for shares in (encoder, own):
-        np.testing.assert_allclose(shares.sum(-1), 1.0, atol=1e-6)
-    assert (cross >= 0).all() and (cross.sum(-1) <= 1 + 1e-9).all() and (cross.sum(-1) < 1).any()
-    assert (np.triu(own, 1) == 0).all()
-    joint = decoder_flow(own, cross, encoder_flow(encoder)[-1])
-    np.testing.assert_allclose(joint.sum(-1), 1.0, atol=1e-6)
-    assert (np.triu(joint[..., 6:], 1) == 0).all() and (joint >= 0).all()
-    assert (joint[..., :6].sum(-1) <= 1 + 1e-6).all()
+@pytest.mark.parametrize("count", [10, pytest.param(260, marks=pytest.mark.long)])
+def test_shares_sum_to_one_without_the_future(model, count):
+    for source, target, *_ in random_cases(model, count, seed=8):
+        output, size = recorded(model, source, target), len(source)
+        encoder = encoder_contributions(model, output)
+        own, cross = decoder_contributions(model, output)
+        joint = decoder_flow(own, cross, encoder_flow(encoder)[-1])
+        for shares in (encoder, own, joint):
+            np.testing.assert_allclose(shares.sum(-1), 1.0, atol=1e-6)
+        assert (cross >= 0).all() and (cross.sum(-1) <= 1 + 1e-9).all() and (cross.sum(-1) < 1).any()
+        assert (np.triu(own, 1) == 0).all()
+        assert (np.triu(joint[..., size:], 1) == 0).all() and (joint >= -1e-12).all()
+        assert (joint[..., :size].sum(-1) <= 1 + 1e-6).all()
 
 
 def test_padding_changes_no_share(model):

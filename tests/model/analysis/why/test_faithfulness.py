@@ -69,14 +69,6 @@ def test_orders_measured_together_match_each_order_alone(case, counts):
         np.testing.assert_allclose(curves, faithfulness.measure_curves(case, [order], counts=counts)[0], atol=1e-5)
 
 
-def test_shared_sets_of_words_run_once(case, monkeypatch):
-    words, run = np.flatnonzero(~case.columns.special), []
-    monkeypatch.setattr(type(case), "measure_effects", lambda self, some: run.append(len(some)) or np.zeros(len(some)))
-    faithfulness.measure_curves(case, [(words, mask_words), (words[[1, 0, *range(2, len(words))]], mask_words)])
-    n = len(words)  # n sets without and n with k words; the second order has one new set of each
-    assert run == [2 * n + 2]
-
-
 def test_methods_are_judged_by_another_replacement_than_their_own():
     assert (
         faithfulness.choose_deletion(occlusion.MASK.slug) is replace_words
@@ -88,17 +80,6 @@ def test_methods_are_judged_by_another_replacement_than_their_own():
 def test_rank_words_leaves_out_symbols_and_puts_nan_last():
     values, ordinary = np.array([9.0, 1.0, np.nan, 5.0]), np.array([False, True, True, True])
     assert faithfulness.rank_words(values, ordinary) == [3, 1, 2]
-
-
-def test_first_step_of_a_curve_is_the_effect_of_its_first_word(case):
-    ordinary = ~case.columns.special
-    values = occlusion.occlude_by_mean(case).values
-    best, worst = (
-        faithfulness.measure_curves(case, [(faithfulness.rank_words(sign * values, ordinary), replace_words)])[0][0][0]
-        for sign in (1, -1)
-    )
-    assert best == pytest.approx(values[ordinary].max(), abs=1e-5)
-    assert worst == pytest.approx(values[ordinary].min(), abs=1e-5)
 
 
 def test_bootstrap_matches_scipy():

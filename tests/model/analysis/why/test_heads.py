@@ -62,14 +62,6 @@ def run_gated(case: Case, gates: dict, values: dict) -> torch.Tensor:
     return case.decode(case.target_rows.expand(batch, -1, -1), memory, changes=sweep)
 
 
-def test_open_gates_leave_the_pass_bit_identical(case):
-    gates = close_gates(case, [()])
-    with torch.inference_mode():
-        plain = case.decode(case.target_rows, case.encode(case.source_rows))
-        assert torch.equal(run_gated(case, gates, {}), plain)
-    np.testing.assert_allclose(heads.ablate(case, heads.zero_values(), [()])[0], [0.0], atol=1e-6)
-
-
 @pytest.mark.parametrize("cached_numbers", [1 << 23, 3000])
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("changes", [Interventions(), SHIFTED], ids=["plain", "changed"])

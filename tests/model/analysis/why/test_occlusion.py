@@ -50,11 +50,6 @@ def test_metric_matches_the_model(case):
     assert case.metric() == pytest.approx(contrast(case.model, SOURCE, [*TARGET, 60, 61]), abs=1e-5)
 
 
-def test_empty_change_has_no_effect(case):
-    for change in (mask_words, replace_words):
-        assert case.measure_effects(change(at(6), at(4)))[0] == pytest.approx(0.0, abs=1e-5)
-
-
 def test_masking_a_source_word_equals_cutting_all_edges_to_it(case):
     edges = {
         Edge(kind, query, key) for key in (1, 2) for kind, rows in ((ENCODER, 6), (CROSS, 4)) for query in range(rows)

@@ -215,19 +215,4 @@ def _with_scores(folder: Path, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.long
-def test_inseq_round_trip(tiny_translator, trace, tmp_path):
-    inseq = pytest.importorskip("inseq")  # 0.7.1 or later
-    steps = range(1, len(trace.target_ids))
-    answers = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
-    why.to_inseq(tmp_path / "ours.json", trace, answers, "alti")
-    theirs = inseq.FeatureAttributionOutput.load(tmp_path / "ours.json")
-    theirs.save(tmp_path / "theirs.json")
-    (ours,), (back,) = why.from_inseq(tmp_path / "ours.json"), why.from_inseq(tmp_path / "theirs.json")
-    assert (back.source, back.target, back.start, back.method) == (ours.source, ours.target, ours.start, ours.method)
-    np.testing.assert_array_equal(back.source_scores, ours.source_scores)
-    np.testing.assert_array_equal(back.target_scores, ours.target_scores)
-    np.testing.assert_array_equal(theirs.sequence_attributions[0].source_attributions.numpy(), ours.source_scores)
-
-
 NAN = float("nan")
