@@ -13,16 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from attention_atlas.model import checkpoint
+from tests.conftest import Malicious
 from tests.model.families import theirs
 from tests.model.families.theirs import PICKLE, WEIGHTS, edit, refused
-
-
-class Malicious:
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-
-    def __reduce__(self):
-        return (Path.touch, (Path(self.path),))
 
 
 def test_a_pickle_with_code_is_refused_without_executing_it(folder, tmp_path):

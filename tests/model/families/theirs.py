@@ -42,6 +42,7 @@ from attention_atlas.model import checkpoint
 from attention_atlas.model.families.vocabulary import language_codes
 from tests.conftest import SENTENCES
 
+FAIRSEQ_IDS = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 M2M100, MBART, MBART50, NLLB = map(language_codes, ("m2m100", "mbart", "mbart50", "nllb"))
 WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
 SIZES = {
@@ -54,25 +55,28 @@ SIZES = {
     "decoder_ffn_dim": 96,
     "max_position_embeddings": 40,
 }
+PAD_SEPARATE = 5  # one id of <pad> has to serve vocabularies of both sizes
 
 
 @cache
-def splitter(size: int = 90, algorithm: str = "unigram") -> bytes:
-    """Return a SentencePiece model whose symbols have the ids of fairseq's models."""
+def splitter(size: int = 90, algorithm: str = "unigram", symbols: str = "", **ids: int) -> bytes:
+    """Return a SentencePiece model. symbols: pieces that are never split; ids: by default those of fairseq's models."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(SENTENCES * 5),
         model_writer=written,
         model_type=algorithm,
         vocab_size=size,
-        unk_id=0,
-        bos_id=1,
-        eos_id=2,
-        pad_id=-1,
+        user_defined_symbols=symbols.split(),
         minloglevel=2,
         character_coverage=1.0,
+        **(ids or {"unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1}),
     )
     return written.getvalue()
+
+
+def t5_splitter(symbols: str = "") -> bytes:
+    return splitter(symbols=symbols, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
 
 
 def pieces_of(model: bytes) -> list[str]:
@@ -105,7 +109,7 @@ def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool 
     separate: the target has its own pieces, fewer than the source's.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    source, target = splitter(90), splitter(80 if separate else 70, "bpe")
+    source, target = splitter(), splitter(80 if separate else 70, "bpe")
     (folder / "source.spm").write_bytes(source)
     (folder / "target.spm").write_bytes(target)
     of_source, of_target = pieces_of(source), pieces_of(target)
@@ -113,13 +117,8 @@ def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool 
     joint = [p for p in dict.fromkeys(of_source if separate else of_source + of_target) if p not in ("▁sand", "ch")]
     sizes = []
     for name, pieces in (("vocab.json", joint), ("target_vocab.json", of_target))[: 1 + separate]:
-        names = ["</s>", "<unk>", *pieces, *symbols, "<pad>"]
-        if separate and name == "target_vocab.json":
-            names = names[:-1]
-            names.insert(PAD_SEPARATE, "<pad>")
-        if separate and name == "vocab.json":
-            names = names[:-1]
-            names.insert(PAD_SEPARATE, "<pad>")
+        names = ["</s>", "<unk>", *pieces, *symbols]
+        names.insert(PAD_SEPARATE if separate else len(names), "<pad>")
         write(folder / name, {piece: i for i, piece in enumerate(names)})
         sizes.append(len(names))
     write(
@@ -129,32 +128,24 @@ def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool 
     return sizes[0], sizes[-1]
 
 
-PAD_SEPARATE = 5  # one id of <pad> has to serve vocabularies of both sizes
+def build(network, config, size: int, changes: dict, **defaults) -> PreTrainedModel:
+    """Return a model of fairseq's kind, with a generation config that has the ids of its config."""
+    fields = {**SIZES, "vocab_size": size, "forced_eos_token_id": None, **defaults, **changes}
+    model = redrawn(network(config(**fields)))
+    known = ("decoder_start_token_id", "pad_token_id", "eos_token_id", "bos_token_id", "forced_bos_token_id")
+    model.generation_config = GenerationConfig(**{name: fields[name] for name in known if name in fields})
+    return model
 
 
 def marian(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = False, **changes) -> PreTrainedModel:
     """Return a Marian model, and write its tokenizer's files, but not the model."""
     source, target = marian_files(folder, symbols=symbols, separate=separate)
     pad = PAD_SEPARATE if separate else source - 1
-    config = MarianConfig(
-        **{
-            **SIZES,
-            "vocab_size": source,
-            "decoder_vocab_size": target,
-            "pad_token_id": pad,
-            "eos_token_id": 0,
-            "decoder_start_token_id": pad,
-            "activation_function": "swish",
-            "scale_embedding": True,
-            "share_encoder_decoder_embeddings": not separate,
-            "forced_eos_token_id": None,
-            **changes,
-        }
-    )
-    model = redrawn(MarianMTModel(config))
-    model.generation_config = GenerationConfig(
-        decoder_start_token_id=pad, pad_token_id=pad, eos_token_id=0, bad_words_ids=[[pad]]
-    )
+    defaults = {"decoder_vocab_size": target, "activation_function": "swish", "scale_embedding": True}
+    defaults |= {"share_encoder_decoder_embeddings": not separate}
+    ids = {"pad_token_id": pad, "eos_token_id": 0, "decoder_start_token_id": pad}
+    model = build(MarianMTModel, MarianConfig, source, changes, **defaults, **ids)
+    model.generation_config.bad_words_ids = [[pad]]
     return model
 
 
@@ -169,24 +160,8 @@ def mbart(folder: Path, **changes) -> PreTrainedModel:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sentencepiece.bpe.model").write_bytes(splitter())
     size, _ = fairseq_sizes(MBART if changes.get("decoder_start_token_id", 2) > 2 else MBART50)
-    model = redrawn(
-        MBartForConditionalGeneration(
-            MBartConfig(
-                **{
-                    **SIZES,
-                    "vocab_size": size,
-                    "activation_function": "relu",
-                    "scale_embedding": True,
-                    "decoder_start_token_id": 2,
-                    "forced_eos_token_id": None,
-                    **changes,
-                }
-            )
-        )
-    )
-    start = model.config.decoder_start_token_id
-    model.generation_config = GenerationConfig(decoder_start_token_id=start, pad_token_id=1, eos_token_id=2)
-    return model
+    defaults = {"activation_function": "relu", "scale_embedding": True, **FAIRSEQ_IDS}
+    return build(MBartForConditionalGeneration, MBartConfig, size, changes, **defaults)
 
 
 def nllb(folder: Path, **changes) -> PreTrainedModel:
@@ -204,39 +179,11 @@ def m2m100(folder: Path, **changes) -> PreTrainedModel:
 
 
 def _m2m100(size: int, changes: dict) -> PreTrainedModel:
-    model = redrawn(
-        M2M100ForConditionalGeneration(
-            M2M100Config(
-                **{**SIZES, "vocab_size": size, "decoder_start_token_id": 2, "scale_embedding": True, **changes}
-            )
-        )
-    )
-    model.generation_config = GenerationConfig(decoder_start_token_id=2, pad_token_id=1, eos_token_id=2)
-    return model
+    defaults = {"scale_embedding": True, **FAIRSEQ_IDS}
+    return build(M2M100ForConditionalGeneration, M2M100Config, size, changes, **defaults)
 
 
 SENTINELS = 4
-
-
-@cache
-def t5_splitter(size: int = 90, symbols: str = "") -> bytes:
-    """Return a SentencePiece model with T5's ids of symbols. symbols: pieces that are never split."""
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(SENTENCES * 5),
-        model_writer=written,
-        vocab_size=size,
-        user_defined_symbols=symbols.split(),
-        pad_id=0,
-        eos_id=1,
-        unk_id=2,
-        bos_id=-1,
-        minloglevel=2,
-        character_coverage=1.0,
-    )
-    return written.getvalue()
-
-
 PREFIXES = {
     "translation_en_to_de": {"prefix": "translate English to German: "},
     "summarization": {"prefix": "summarize: "},
@@ -309,23 +256,16 @@ def merges_files(folder: Path, kind: str) -> int:
     return len(ids)
 
 
-def _of_fairseqs_kind(network, config, size: int, changes: dict, **ids: int) -> PreTrainedModel:
-    model = redrawn(network(config(**{**SIZES, "vocab_size": size, "forced_eos_token_id": None, **ids, **changes})))
-    known = ("decoder_start_token_id", "pad_token_id", "eos_token_id", "bos_token_id", "forced_bos_token_id")
-    model.generation_config = GenerationConfig(**{k: v for k, v in {**ids, **changes}.items() if k in known})
-    return model
-
-
 def bart(folder: Path, **changes) -> PreTrainedModel:
-    ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
-    return _of_fairseqs_kind(BartForConditionalGeneration, BartConfig, merges_files(folder, "bart"), changes, **ids)
+    size, ids = merges_files(folder, "bart"), {**FAIRSEQ_IDS, "bos_token_id": 0}
+    return build(BartForConditionalGeneration, BartConfig, size, changes, **ids)
 
 
 def blenderbot(folder: Path, **changes) -> PreTrainedModel:
     ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
     size = merges_files(folder, "blenderbot")
     write(folder / "tokenizer_config.json", {"tokenizer_class": "BlenderbotTokenizer", "add_prefix_space": True})
-    return _of_fairseqs_kind(BlenderbotForConditionalGeneration, BlenderbotConfig, size, changes, **ids)
+    return build(BlenderbotForConditionalGeneration, BlenderbotConfig, size, changes, **ids)
 
 
 @cache
@@ -348,7 +288,7 @@ def blenderbot_small(folder: Path, **changes) -> PreTrainedModel:
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
     write(folder / "tokenizer_config.json", {"tokenizer_class": "BlenderbotSmallTokenizer"})
     known = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
-    return _of_fairseqs_kind(BlenderbotSmallForConditionalGeneration, BlenderbotSmallConfig, len(ids), changes, **known)
+    return build(BlenderbotSmallForConditionalGeneration, BlenderbotSmallConfig, len(ids), changes, **known)
 
 
 def pegasus(folder: Path, **changes) -> PreTrainedModel:
@@ -356,7 +296,7 @@ def pegasus(folder: Path, **changes) -> PreTrainedModel:
     (folder / "spiece.model").write_bytes(t5_splitter())
     write(folder / "tokenizer_config.json", {"tokenizer_class": "PegasusTokenizer"})
     ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
-    return _of_fairseqs_kind(PegasusForConditionalGeneration, PegasusConfig, 90 + 103, changes, **ids)
+    return build(PegasusForConditionalGeneration, PegasusConfig, 90 + 103, changes, **ids)
 
 
 def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
@@ -399,7 +339,6 @@ FAMILIES = {
     "blenderbot": blenderbot,
     "blenderbot-small": blenderbot_small,
 }
-MBART_LANGUAGES = MBART
 
 
 def nllb_tokenizer_json(folder: Path) -> None:

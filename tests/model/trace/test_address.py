@@ -54,13 +54,6 @@ def test_forced_tokens_are_part_of_an_address(tiny_translator):
     assert Address.of(forced).key != Address.of(free).key
 
 
-def test_equal_numbers_give_equal_addresses():
-    integer, real = (
-        Address(TEXT, interventions=Interventions(edits={"decoder.0.ffn.out": Scale(x)})) for x in (1, 1.0)
-    )
-    assert integer.key == real.key and integer.to_plain() == real.to_plain()
-
-
 def test_traces_that_cannot_be_repeated_have_no_address(tiny_translator):
     trace = tiny_translator.edit({"decoder.0.ffn.out": lambda x, at: x}).translate(TEXT)
     assert Address.of(trace) is None

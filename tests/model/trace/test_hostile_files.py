@@ -5,22 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from attention_atlas.model.trace import storage
-
-
-class Malicious:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-
-    def __reduce__(self) -> tuple:
-        return (Path.touch, (Path(self.path),))
+from tests.conftest import Malicious
 
 
 def test_pickles_are_refused_and_not_run(hand_made_trace, tmp_path):

@@ -15,11 +15,9 @@ import pytest
 
 from attention_atlas.model.trace import interventions_file, storage
 from attention_atlas.model.trace.interventions import (
-    Edge,
     HeadOutput,
     Interventions,
     Patch,
-    Positions,
     Stream,
     SubLayerOutput,
     positions_off,
@@ -56,17 +54,6 @@ def test_interventions_read_back_equal(hand_made_trace, changes):
     assert interventions_file.to_plain(Interventions()) == {}
 
 
-def test_a_trace_read_back_can_be_run_again(tiny_translator):
-    changes = Interventions(
-        heads_off=frozenset({(AttentionKind.CROSS, 2, 1)}),
-        cut_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 1, 0)}),
-    )
-    trace = tiny_translator.translate("Der kleine Hund schläft.", interventions=changes)
-    copy = storage.from_npz(storage.to_npz(trace))
-    repeated = tiny_translator.translate(copy.source_text, copy.direction, interventions=copy.interventions)
-    assert repeated.target_ids == trace.target_ids and (repeated.cross.weights == trace.cross.weights).all()
-
-
 @pytest.mark.parametrize("name", ["trace-v1.json", "trace-v1.npz", "trace-v1-interventions.npz"])
 def test_files_of_version_1_open_with_interventions_as_text(name):
     data = (SAMPLES / name).read_bytes()
@@ -79,11 +66,6 @@ def test_files_of_version_1_open_with_interventions_as_text(name):
     else:
         assert words == "cross layer 2 head 3 off; 1 edges cut" and trace.interventions
     assert storage.from_json(storage.to_json(trace)).interventions == trace.interventions
-
-
-def test_interventions_known_as_text_cannot_be_run(tiny_translator):
-    with pytest.raises(ValueError, match="known in words only and cannot be run again: a head off"):
-        tiny_translator.translate("Der Hund", interventions=Interventions(in_words="a head off"))
 
 
 @pytest.mark.parametrize(
@@ -120,11 +102,6 @@ def test_a_trace_with_one_kind_of_attention_reads_back(hand_made_trace):
     damaged = json.loads(storage.to_json(trace)) | {"kinds": ["cross", "encoder_self"]}
     with pytest.raises(ValueError, match="lacks encoder_self"):
         storage.from_json(json.dumps(damaged))
-
-
-def test_shifted_positions_are_json_ready():
-    shifted = Interventions(target_positions=Positions(shift=2))
-    assert interventions_file.to_plain(shifted) == {"target_positions": {"enabled": True, "shift": 2}}
 
 
 def test_every_float32_reads_back_from_its_text():

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.trace import storage
-from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.trace.maps import AttentionMaps
 from attention_atlas.model.trace.tokens import Token, TokenKind, facts_to_plain, is_byte, is_symbol, tokens_from_facts
 from attention_atlas.model.trace.words import word_groups
-from attention_atlas.viz.maps import labels, reduce
+from attention_atlas.viz.maps import reduce
 from attention_atlas.viz.maps.reduce import View
 from attention_atlas.viz.wire import payload
 
@@ -83,8 +82,3 @@ def test_files_without_facts_infer_them_from_spelling(literal):
 def test_invalid_facts_are_refused(found):
     with pytest.raises(ValueError, match="facts of 2 tokens cannot be read"):
         tokens_from_facts(("a", "b"), found)
-
-
-def test_every_kind_has_tokens_with_facts(hand_made_trace):
-    assert {is_symbol(t) for kind in TRANSFORMER_KINDS for t in hand_made_trace.maps(kind).key_tokens} == {True, False}
-    assert labels.display(Token("<0xC3>")) == "<0xC3>" and labels.display(Token("<0xC3>", TokenKind.BYTE)) == "‹C3›"

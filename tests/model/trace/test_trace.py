@@ -15,11 +15,6 @@ def uniform(queries: int, keys: int, dtype=np.float32) -> np.ndarray:
     return np.full((2, 3, queries, keys), 1 / keys, dtype)
 
 
-def test_maps_have_sizes():
-    maps = AttentionMaps(uniform(2, 4), ("a", "b"), ("c", "c", "c", "d"))
-    assert (maps.num_layers, maps.num_heads) == (2, 3)
-
-
 def test_the_row_that_does_not_sum_to_one_is_named():
     weights = uniform(2, 4)
     weights[1, 2, 0, 3] += 0.01
