@@ -19,7 +19,6 @@ from attention_atlas.viz.panels.why import heads
 from attention_atlas.viz.questions import registry
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
-from attention_atlas.viz.server import api
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import for_page
 
@@ -60,11 +59,6 @@ def test_a_map_is_exported_as_it_is_shown(tiny_translator, trace):
     assert file.name == "layer_difference-cross-layer2-head3.csv"
     refused = ask(tiny_translator, trace, "export", format="csv", overlay="effect_if_cut")
     assert refused["error"]["say"].startswith("This map has {n} edges")
-
-
-def test_the_api_returns_a_trace_without_computing_a_map(trace, monkeypatch):
-    monkeypatch.setattr(api, "score_map", lambda *_: pytest.fail("no map is needed"))
-    assert api._all_maps(trace, "json")["trace"]["translation"] == trace.translation
 
 
 def test_overlays_that_need_a_transformer_are_not_offered_for_alignment(recurrent_checkpoint):

@@ -22,7 +22,6 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels.heads import units
 from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.panels.train import recurrent
-from attention_atlas.viz.server import api
 from attention_atlas.viz.words import for_page
 from tests.conftest import SENTENCES
 from tests.viz.panels import panels
@@ -118,14 +117,6 @@ def test_panels_without_a_model_work_with_either_network(scene, name) -> None:
     assert panel.unmet_needs(scene) == ()
     for values in panels.settings(panel, scene):
         assert panels.contents(panel, scene, *values)[-1]
-
-
-def test_the_api_returns_all_maps_of_either_network(scene) -> None:
-    maps = api._all_maps(scene.trace, "json")["trace"]
-    for kind in scene.trace.kinds:
-        weights = np.array(maps[kind.value]["weights"], np.float32)
-        np.testing.assert_array_equal(weights, scene.trace.maps(kind).weights)
-    assert "npz" in api._all_maps(scene.trace, "npz")
 
 
 def test_without_a_second_network_the_panel_shows_only_times_per_update(tiny_translator, served) -> None:

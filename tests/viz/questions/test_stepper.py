@@ -23,11 +23,6 @@ TEXT = "Der kleine Hund schläft unter dem Tisch."
 
 
 @pytest.fixture(scope="module")
-def translators(tiny_translator) -> Translators:
-    return Translators([tiny_translator])
-
-
-@pytest.fixture(scope="module")
 def trace(tiny_translator):
     return tiny_translator.translate(TEXT)
 

@@ -15,7 +15,6 @@ from attention_atlas.viz.wire import payload, steps, tiles
 from attention_atlas.viz.wire.codecs import ROOT, SMALL
 from attention_atlas.viz.words import for_page
 from bench.made.synthetic import random_trace
-from tests.conftest import SENTENCES
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +120,6 @@ def test_pooling_takes_the_largest_of_each_block():
     starts = [i * 50 // 16 for i in range(17)]
     for i in range(16):
         assert np.array_equal(pooled[:, i], weights[:, starts[i] : starts[i + 1]].max(1))
-
-
-def test_the_key_does_not_depend_on_the_batch(tiny_translator):
-    alone = tiny_translator.translate(SENTENCES[0])
-    for others in ([SENTENCES[2]], [SENTENCES[2], SENTENCES[4]], [f"{SENTENCES[2]} {SENTENCES[4]}"]):
-        batched, *_ = tiny_translator.trace_batch([SENTENCES[0], *others])
-        assert batched.key == alone.key
 
 
 def test_hostile_tokens_are_sent_as_data(hand_made_trace):
