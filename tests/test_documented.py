@@ -9,10 +9,9 @@ import json
 import re
 
 import pytest
-from PIL import Image
 
 from attention_atlas.__main__ import COMMANDS
-from bench import animation, results
+from bench import results
 from tests import ROOT, docs
 from tests.pages import documented, read
 
@@ -106,18 +105,6 @@ def test_the_reference_names_every_program():
     assert re.findall(r"(?m)^\| `attention-atlas (\w+)` \| (.*) \|$", page) == [
         (name, words) for name, (_, words) in COMMANDS.items()
     ]
-
-
-def test_the_animation_of_the_readme_has_its_documented_length_and_size():
-    path = ROOT / "docs" / "app.webp"
-    with Image.open(path) as picture:
-        seconds = 0.0
-        for frame in range(picture.n_frames):
-            picture.seek(frame)
-            picture.load()
-            seconds += picture.info["duration"] / 1000
-        assert picture.n_frames > 10 and picture.width == animation.WIDTH
-    assert seconds == pytest.approx(animation.SECONDS, abs=0.05) and path.stat().st_size <= animation.LARGEST
 
 
 def test_docs_results_is_up_to_date():

@@ -147,21 +147,6 @@ def test_imports_go_one_way():
     assert not wrong, "\n".join(sorted(wrong))
 
 
-@pytest.mark.parametrize(
-    ("name", "imported"),
-    [
-        ("model.nets.transformer", "model.decode.greedy"),
-        ("model.decode.greedy", "model.serve.batching"),
-        ("model.checkpoint", "model.translator"),
-        ("viz.maps.reduce", "viz.wire.payload"),
-        ("model.analysis.lenses.decoder", "model.training.batches"),
-        ("viz.figures.attention", "viz.panels.scene"),
-    ],
-)
-def test_an_import_from_a_neighbour_or_a_later_layer_is_reported(name, imported):
-    assert forbidden_imports(name, {imported}) and not forbidden_imports(name, {"numpy", name})
-
-
 def within(folder: str) -> list[Path]:
     paths = [path for path in PRODUCT if where(path).startswith(folder)]
     assert len(paths) > 50

@@ -82,15 +82,6 @@ def test_an_integer_option_has_bounds(capsys):
 
 
 PACKAGED = [name for name in MODULES if name.startswith("attention_atlas.")]
-PROGRAMS = {module: f"attention-atlas {name}" for name, (module, _) in COMMANDS.items()}
-
-
-@pytest.mark.parametrize("name", PACKAGED)
-def test_help_names_the_program(name, capsys):
-    with pytest.raises(SystemExit) as exit_info:
-        importlib.import_module(name).main(["--help"])
-    program = PROGRAMS.get(name, f"python -m {name.removesuffix('.__main__')}")
-    assert exit_info.value.code == 0 and " ".join(capsys.readouterr().out.split()).startswith(f"usage: {program} [-h]")
 
 
 def test_a_program_ends_silently_when_its_pipe_is_closed():
@@ -127,14 +118,9 @@ runpy.run_module(name, run_name="__main__", alter_sys=True)
     ],
 )
 def test_a_missing_package_is_named_when_it_is_needed(package, extra, name, arguments, tmp_path):
-    """In the environment of `make app`, --help works, and a program that needs an extra names it."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-c", RUN_WITHOUT_PACKAGE, package, name, *arguments]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-
-    assert run("--help").stdout.startswith("usage: attention-atlas ")
-    done = run(*(argument.format(tmp_path=tmp_path) for argument in arguments))
+    command = [sys.executable, "-c", RUN_WITHOUT_PACKAGE, package, name]
+    command += [argument.format(tmp_path=tmp_path) for argument in arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {package} is not installed: pip install '.[{extra}]'"), done.stderr
 
@@ -154,7 +140,9 @@ for name in {PACKAGED}:
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "MISSING" not in done.stdout, done.stdout.partition("MISSING")[2] + done.stderr
-    assert done.stdout.count("usage: ") >= len(PACKAGED)
+    programs = {module: f"attention-atlas {name}" for name, (module, _) in COMMANDS.items()}
+    names = [programs.get(name, f"python -m {name.removesuffix('.__main__')}") for name in PACKAGED]
+    assert re.findall(r"(?m)^usage: (.*?)\s+\[-h\]", done.stdout) == names
 
 
 def source_of(name: str) -> str:

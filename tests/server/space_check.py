@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from huggingface_hub import metadata_load
 from playwright.sync_api import Page, sync_playwright
 
 from bench.load import Caller, wait_until_served
@@ -25,46 +26,21 @@ from bench.page.stage import launch_chromium
 from bench.ports import free_port
 from tests import ROOT
 
-ALLOWED = {
-    "title",
-    "emoji",
-    "colorFrom",
-    "colorTo",
-    "sdk",
-    "sdk_version",
-    "python_version",
-    "app_file",
-    "short_description",
-    "tags",
-    "license",
-    "pinned",
-    "suggested_hardware",
-    "preload_from_hub",
-    "models",
-    "datasets",
-    "startup_duration_timeout",
-    "fullWidth",
-    "header",
-    "disable_embedding",
-}
+REQUIRED = {"title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "license"}
+OPTIONAL = (
+    "python_version short_description tags pinned suggested_hardware preload_from_hub models datasets "
+    "startup_duration_timeout fullWidth header disable_embedding"
+)
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 
 
-def front_matter(text: str) -> dict[str, str]:
-    """Return the fields of the front matter. Raises ValueError for what a Space refuses."""
-    block = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
-    if not block:
-        raise ValueError("README.md does not begin with front matter")
-    lines = [line.split(":", 1) for line in block[1].split("\n") if not line.startswith((" ", "-"))]
-    values = {name.strip(): value.strip().strip('"') for name, value in lines}
-    problems = [f"{name} is no field of a Space" for name in values if name not in ALLOWED]
+def front_matter() -> dict[str, object]:
+    """Return the fields of the README's front matter. Raises ValueError for what a Space refuses."""
+    values = metadata_load(ROOT / "README.md") or {}
+    problems = [f"{name} is no field of a Space" for name in values.keys() - REQUIRED - {*OPTIONAL.split()}]
+    problems += [f"{name} is missing" for name in REQUIRED - values.keys()]
     problems += [
-        f"{name} is missing"
-        for name in ("title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "license")
-        if not values.get(name)
-    ]
-    problems += [
-        f"{name}: {values[name]} is no colour of a Space"
+        f"{name}: {values.get(name)} is no colour of a Space"
         for name in ("colorFrom", "colorTo")
         if values.get(name) not in COLOURS
     ]
@@ -94,22 +70,8 @@ def copy_of_repository(folder: Path, checkpoints: Path) -> Path:
 def clean_python(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
-    subprocess.run(
-        [
-            python,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "-r",
-            ROOT / "requirements.txt",
-            "spaces",
-            "-c",
-            ROOT / "constraints.txt",
-        ],
-        check=True,
-    )
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, "-r", ROOT / "requirements.txt", "spaces", "-c", ROOT / "constraints.txt"], check=True)
     return python
 
 
@@ -146,7 +108,7 @@ def walk(page: Page, url: str) -> None:
 
 
 def check(checkpoints: Path, keep_python: Path | None) -> None:
-    print(f"front matter: {front_matter((ROOT / 'README.md').read_text(encoding='utf-8'))['title']}")
+    print(f"front matter: {front_matter()['title']}")
     with tempfile.TemporaryDirectory(prefix="space-") as name:
         folder, started = Path(name), time.monotonic()
         space = copy_of_repository(folder, checkpoints)
@@ -193,8 +155,6 @@ def check(checkpoints: Path, keep_python: Path | None) -> None:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
-        left = [path for path in (folder / "home").rglob("*") if path.is_file()]
-        print(f"ended; files left at home: {len(left)}")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,15 +1,12 @@
-"""python -m bench.compare: the peers compute the same as ours, and the report has every measurement."""
+"""python -m bench.compare: the peers compute the same as ours, and a section can be run alone."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.checks.oracle import torch_layer
@@ -17,8 +14,7 @@ from attention_atlas.model.train import Trainer
 from attention_atlas.model.training.batches import Examples, make_batch
 from attention_atlas.model.training.config import TrainConfig
 from bench import compare
-from bench.made import growth, peers
-from bench.made.captions import LARGEST, captions, texts
+from bench.made import peers
 from bench.made.growth import TensorMemory, exponent
 from tests.conftest import SENTENCES, build_tiny_model
 
@@ -26,17 +22,6 @@ SMALL = (
     "--device cpu --lengths 4 6 --repeats 1 --rounds 1 --sentences 6 --updates 2 --starts 1 "
     "--growth-lengths 4 8 --growth-batches 1 2 --threads 1"
 )
-
-
-def test_captions_differ_and_their_sides_belong_together():
-    pairs = captions(300)
-    assert len(set(pairs)) == 300 and pairs[:10] == captions(10) and captions(5, seed=1) != captions(5)
-    assert texts(300, "de") == [german for german, _ in pairs] and texts(3, "fr") == texts(3, "en")
-    for german, english in pairs:
-        assert ("Hut" in german) == ("hat." in english or " hat " in english), (german, english)
-        assert german[0].isupper() and german.endswith(".") and "  " not in german + english
-    with pytest.raises(ValueError, match="at most"):
-        captions(LARGEST + 1)
 
 
 def copy_weights(model, config) -> peers.Tutorial:
@@ -100,21 +85,6 @@ def test_marian_is_of_our_sizes_and_decodes_to_the_forced_length(tiny_translator
     assert plain.sequences.shape == (2, 8) and plain.cross_attentions is None
 
 
-def test_ctranslate2_with_our_weights_gives_our_ids(tiny_translator, tmp_path):
-    pytest.importorskip("ctranslate2")
-    sources = [tiny_translator.encode(text) for text in SENTENCES]
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        theirs = peers.CTranslate2(tiny_translator.model, tiny_translator.tokenizer, tmp_path, threads=1)
-        assert torch.get_num_threads() == 2  # ours is measured with as many as before
-    finally:
-        torch.set_num_threads(threads)
-    longest = min(tiny_translator.step_limit(len(ids)) for ids in sources)
-    ours = [ids[:longest] for ids in tiny_translator.generate(sources)]
-    assert theirs(sources, batch_size=4, longest=longest) == ours
-
-
 @pytest.fixture(scope="module")
 def roomy_checkpoint(tokenizer, tmp_path_factory):
     """The tiny model with room for captions in its tiny vocabulary."""
@@ -130,56 +100,10 @@ def report(folder, tmp_path, *options: str) -> dict[str, float]:
 
 
 @pytest.mark.long
-def test_the_report_is_complete(roomy_checkpoint, tmp_path, capsys):
-    pytest.importorskip("transformers")
-    pytest.importorskip("ctranslate2")
-    threads = torch.get_num_threads()
-    values = report(roomy_checkpoint, tmp_path, "--png", str(tmp_path / "growth.png"))
-    works = (
-        "ours_maps",
-        "marian_maps",
-        "tutorial_loop",
-        "tutorial_loop_no_grad",
-        "marian_maps_ratio",
-        "tutorial_loop_ratio",
-        "tutorial_loop_no_grad_ratio",
-    )
-    assert values.keys() >= {f"{work}_{n}" for work in works for n in (4, 6)} | {
-        "ours_batch",
-        "marian_batch",
-        "ctranslate2_batch",
-        "ours_train",
-        "torch_nn_train",
-        "startup",
-    }
-    assert all(value > 0 for name, value in values.items() if "exponent" not in name)
-    for name, above, below in (
-        ("marian_maps_ratio_4", "marian_maps_4", "ours_maps_4"),
-        ("ours_batch_ratio_marian", "ours_batch", "marian_batch"),
-        ("ctranslate2_batch_ratio_ours", "ctranslate2_batch", "ours_batch"),
-        ("ours_train_ratio", "ours_train", "torch_nn_train"),
-    ):
-        assert values[name] == pytest.approx(values[above] / values[below])
-    assert values["ctranslate2_same_ids"] == 6 and values["ours_train"] == max(
-        values["ours_train_float32"], values["ours_train_bfloat16"]
-    )
-    printed = capsys.readouterr().out
-    assert all(name in printed for name in values) and torch.get_num_threads() == threads
-    with Image.open(tmp_path / "growth.png") as picture:
-        assert picture.format == "PNG"
-
-
-@pytest.mark.long
 def test_a_section_can_be_run_alone(roomy_checkpoint, tmp_path):
     """Training and growth need neither peer package."""
     values = report(roomy_checkpoint, tmp_path, "--sections", "train", "growth")
     assert "torch_nn_train" in values and "growth_maps_seconds_length_8" in values and "ours_batch" not in values
-
-
-def test_settings_that_measure_nothing_are_refused():
-    for wrong in (["--rounds", "0"], ["--sections", "nothing"]):
-        with pytest.raises(SystemExit):
-            compare.main(wrong)
 
 
 def test_the_memory_of_tensors_is_counted_while_they_are_held():
@@ -195,34 +119,9 @@ def test_the_memory_of_tensors_is_counted_while_they_are_held():
     assert memory.peak == 8_000 and len(held) == 4
 
 
-def test_the_memory_of_maps_grows_as_they_do(tiny_translator):
-    """At twice the length the maps alone are four times as large; the count holds at least them."""
-    sizes = {
-        n: growth.peak_memory(growth.make_works(tiny_translator, 1, n)["maps"], tiny_translator.device)
-        for n in (24, 48)
-    }
-    maps = {n: 4 * (2 + 3 + 3) * 4 * n * n for n in sizes}
-    assert all(maps[n] < sizes[n] < 20 * maps[n] + 10**6 for n in sizes) and sizes[48] > 2 * sizes[24]
-
-
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
 def test_the_exponent_is_the_slope_where_the_sizes_are_large(power):
     points = [(n, 3 * n**power) for n in (8, 16, 32, 64)]
     assert exponent(points) == pytest.approx(power, abs=1e-9)
     with_overhead = [(n, 500 + n**2) for n in (8, 16, 32, 64, 128, 256, 512)]
     assert 1.8 < exponent(with_overhead) < 2
-
-
-def test_growth_becomes_measurements():
-    series = {("length", quantity, "maps"): [(n, n) for n in (1, 2, 4)] for quantity in growth.UNITS}
-    values = {m.name: m.value for m in growth.measurements(series)}
-    assert values["growth_maps_seconds_length_4"] == 4 and values["growth_maps_memory_length_2"] == 2
-    assert math.isclose(values["growth_maps_seconds_length_exponent"], 1)
-
-
-def test_growth_starts_a_model_with_room(tiny_translator):
-    roomy = growth.with_max_length(tiny_translator, 513)
-    assert roomy.config.max_length == 513 and roomy.config.d_model == tiny_translator.config.d_model
-    arguments = argparse.Namespace(growth_lengths=[70], growth_batches=[1], rounds=1, png=None)
-    names = [m.name for m in compare.grow(tiny_translator, arguments)]  # above the checkpoint's own 64
-    assert "growth_maps_memory_length_70" in names

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from attention_atlas.model import checkpoint
 from bench import why
 
@@ -21,10 +19,3 @@ def test_it_reports_each_work_with_its_bound(tiny_checkpoint, capsys, tmp_path):
         why.BARS["shipped"]
     )
     assert any(row["what"].startswith("32 heads") for row in rows)
-
-
-@pytest.mark.parametrize("arguments", [["--runs", "0"], ["--size", "gpt"]])
-def test_strange_settings_are_refused(arguments, capsys):
-    with pytest.raises(SystemExit):
-        why.main(arguments)
-    capsys.readouterr()

@@ -48,10 +48,3 @@ def test_the_report_is_complete(tokenizer, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert all(name in printed for name in values)
     assert torch.get_num_threads() == threads
-
-
-def test_settings_that_measure_nothing_are_refused(tiny_checkpoint):
-    with pytest.raises(SystemExit):
-        speed.main(["--repeats", "0"])
-    with pytest.raises(ValueError, match="missing"):
-        speed.main(["--checkpoint", str(tiny_checkpoint.parent)])
