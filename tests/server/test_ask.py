@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -47,6 +48,15 @@ def ask(port: int, name: str, **question: object) -> dict:
     response, body = send(port, f"/ask/{name}", json.dumps(question).encode())
     assert response.status == 200, body[:500]
     return json.loads(body)
+
+
+@contextmanager
+def stream(port: int, path: str, **question: object) -> Iterator[http.client.HTTPResponse]:
+    """Open the stream of a question, and close the connection at the end as a page that is left does."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("POST", path, json.dumps(question).encode(), JSON)
+    with closing(connection), connection.getresponse() as response:
+        yield response
 
 
 @pytest.fixture
@@ -167,28 +177,19 @@ def test_closing_a_stream_ends_its_work(port, monkeypatch):
     monkeypatch.setattr(Units, "_compute_peaks", compute)
     monkeypatch.setattr(Work, "_results", property(lambda work: {}))
     take = ask(port, "page_panel", address=PANEL["address"], fields=UNITS)["blocks"][0]
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    body = json.dumps({"address": PANEL["address"], "fields": {**UNITS, "begun": [take["work"]]}})
-    connection.request("POST", "/ask/page_panel", body, JSON)
-    response = connection.getresponse()
-    assert json.loads(response.readline())["work"] == {"done": 0, "of": 200}
-    panel = ask(port, "page_panel", **PANEL)  # another question is answered meanwhile
-    assert panel["blocks"] and not ended.is_set()
-    response.close()
-    connection.close()
+    begun = {"address": PANEL["address"], "fields": {**UNITS, "begun": [take["work"]]}}
+    with stream(port, "/ask/page_panel", **begun) as response:
+        assert json.loads(response.readline())["work"] == {"done": 0, "of": 200}
+        panel = ask(port, "page_panel", **PANEL)  # another question is answered meanwhile
+        assert panel["blocks"] and not ended.is_set()
     assert ended.wait(1) and len(parts_done) < 60
 
 
 def test_closing_a_stream_ends_its_training(port, monkeypatch):
     turns = []
     monkeypatch.setattr(ToyRun, "turn", lambda run, _was=ToyRun.turn, **how: turns.append(1) or _was(run, **how))
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    body = json.dumps({"fields": {**TOY, "updates": 2000, "settings": {"seed": 7}}})
-    connection.request("POST", "/ask/page_train", body, JSON)
-    response = connection.getresponse()
-    assert "run" in json.loads(response.readline())
-    response.close()
-    connection.close()
+    with stream(port, "/ask/page_train", fields={**TOY, "updates": 2000, "settings": {"seed": 7}}) as response:
+        assert "run" in json.loads(response.readline())
     time.sleep(1.5)
     done = len(turns)
     time.sleep(1)
@@ -299,28 +300,6 @@ def test_a_malformed_request_has_an_error_status(port, path, body, headers, stat
 
 def test_names_of_questions_differ_from_those_of_endpoints():
     assert {name.split("_")[0] for name in QUESTIONS} == {"page"} and not set(QUESTIONS) & set(ENDPOINTS)
-
-
-def test_closing_a_stream_stops_its_question(port, registered):
-    ended, parts = threading.Event(), []
-
-    def page_count(context, address, fields):
-        try:
-            for number in range(200):
-                parts.append(number)
-                yield {"number": number, "filling": "x" * 10_000}
-                time.sleep(0.05)
-        finally:
-            ended.set()
-
-    registered["page_count"] = Question(page_count, "model")
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("POST", "/ask/page_count", b"{}", JSON)
-    response = connection.getresponse()
-    assert json.loads(response.readline())["number"] == 0
-    response.close()
-    connection.close()
-    assert ended.wait(2) and len(parts) < 60
 
 
 def test_disconnecting_cancels_the_computation(port, registered):

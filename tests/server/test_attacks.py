@@ -39,7 +39,6 @@ def healthy(served: Served) -> Iterator[None]:
 
 UPWARDS = ("..", "%2e%2e", "%2E.", ".%2e", "%252e%252e", "..%00", "....", "..;", "%c0%ae%c0%ae", "%u002e%u002e")
 SLASHES = ("/", "//", "%2f", "%5c", "\\", "%252f", "/./", "%c0%af")
-ENDS = ("", "", "%00.png", "?v=1", "/")
 ROUTES = (
     "/static/", "/assets/", "/svelte/", "/atlas/", "/gradio_api/file=", "/gradio_api/file/", "/file=", "/favicon.ico/",
     f"/gradio_api/file={ROOT}/viz/web/", "/gradio_api/file=viz/web/", "/gradio_api/file=file://", "/theme.css/",

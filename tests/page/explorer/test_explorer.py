@@ -11,7 +11,6 @@ from playwright.sync_api import expect
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.reduce import View, score_map
-from tests.page.browser import screenshot
 from tests.page.explorer.page import KEYS, choose, drawn, status, wait_for_selection
 
 pytestmark = pytest.mark.browser
@@ -206,27 +205,6 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     assert np.all(np.diff(np.array(reds)[strongest]) >= 0) and min(reds) < 0.9 * max(reds), "the bluer, the more weight"
     pieces = page.locator(".sentence-row").last.locator(".piece bdi").all_inner_texts()
     assert pieces[3:6] == list(hand_made_trace.source_tokens[3:6])
-
-
-@pytest.mark.long
-def test_maps_of_a_shipped_model_are_drawn(app_url, open_page, shipped_translators):
-    translator = next(iter(shipped_translators.values()))
-    trace = translator.translate("Zwei Kinder spielen im Park.")
-    page = open_page(app_url)
-    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
-    box = page.locator("#source-text textarea, #source-text input").first
-    box.fill("Zwei Kinder spielen im Park.")
-    box.press("Enter")
-    page.wait_for_function(
-        "(n) => document.querySelectorAll('.atlas-explorer .axis-label.column').length === n", arg=len(trace.source_ids)
-    )
-    for kind in TRANSFORMER_KINDS:
-        page.locator(f".segmented button[data-value='{kind.value}']").click()
-        maps = trace.maps(kind)
-        for layer, head in ((0, 0), (maps.num_layers - 1, maps.num_heads - 1)):
-            page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
-            assert np.abs(drawn(page)["z"] - maps.weights[layer, head]).max() < 1e-3
-    screenshot(page, "explorer")
 
 
 def test_several_heads_are_one_mean_in_the_map_and_one_colour_each_in_lines(open_traces, hand_made_trace):
