@@ -19,7 +19,7 @@ _I18N = gr.I18n()
 ON_LOAD = """
 const web = new URL({web}, document.baseURI);
 const [mount, module, ...styles] = ["{mount}", "{module}", ...{styles}].map((name) => new URL(name, web).href);
-const context = {{ events: {events}, options: {options}, plotly: {plotly} }};
+const context = {{ events: {events}, options: {options} }};
 Promise.all([import(mount), import(module)]).then(([{{ mount }}, component]) =>
   mount(component.default, element, {{ props, trigger, styles, ...context }}));
 """
@@ -29,7 +29,6 @@ def add_component(
     name: str,
     value: object = None,
     *,
-    plotly: bool = False,
     events: tuple[str, ...] = (),
     options: object = None,
     elem_id: str | None = None,
@@ -41,7 +40,6 @@ def add_component(
     JSON, never markup: the module creates elements with textContent, so typed text is never read as HTML.
 
     value    the initial value, JSON-ready
-    plotly   whether the module may load Plotly.js
     events   names that the module triggers. A Python listener is `component.EVENT(handler)`; Gradio offers it only if
              the script contains the name
     options  constant JSON, api.options
@@ -53,7 +51,6 @@ def add_component(
         styles=json.dumps([assets.name(path) for path in assets.styles(name)]),
         events=json.dumps(events),
         options=json.dumps(for_page(options)),
-        plotly=json.dumps(f"{assets.address()}{assets.PLOTLY.name}" if plotly else None),
     )
     return gr.HTML(
         # As a string: Gradio's page would wrap every object of a nested value in a proxy.

@@ -58,7 +58,7 @@ def _build_panels(tab: Tab, context: Context, first: TranslationTrace | None) ->
     options = describe_tab(tab, [translator.config for translator in context.translators.values()])
     if tab.name == "train":
         options["places"].insert(0, train.place())
-    add_component("lab", plotly=True, elem_id=f"lab-{tab.name}", options=options)
+    add_component("lab", elem_id=f"lab-{tab.name}", options=options)
 
 
 TABS = (  # (title, id, build(context, first))

@@ -21,8 +21,7 @@ SLOWDOWN = 4  # factor by which the processor is throttled in every second run
 FIRST_PICTURE = "picture"
 PARTS = {
     "header": "#atlas-title h1",
-    FIRST_PICTURE: ".atlas-explorer .detail .sketch",
-    "picture by Plotly": f".atlas-explorer {DETAIL}",
+    FIRST_PICTURE: f".atlas-explorer {DETAIL}",
 }
 WATCH_PAINTS = """(parts) => {
   const painted = (window.__painted = {});
@@ -190,7 +189,7 @@ def idle(stage: Stage) -> Iterator[Measurement]:
     with running_app(["--checkpoints", str(stage.checkpoints)]) as (port, pid):
         yield measure_idle("idle app", lambda: processor_seconds(pid))
         page = stage.page(f"http://127.0.0.1:{port}/")
-        page.wait_for_selector(".atlas-explorer .heatmaplayer image", state="attached")
+        page.wait_for_selector(f".atlas-explorer {DETAIL}", state="attached")
         session = stage.browser.new_browser_cdp_session()
 
         def browser_seconds() -> float:

@@ -20,7 +20,7 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync "
     "--no-first-run"
 )
-DETAIL = ".detail .heatmaplayer image"  # the selected head's map, as drawn by Plotly
+DETAIL = ".detail .plot"  # the selected head's map
 TEXT_FIELD = "#source-text textarea, #source-text input"
 SENTENCE = (
     "Ein kleiner Hund rennt über die grüne Wiese, und zwei Kinder in roten Jacken spielen mit einem Ball, "

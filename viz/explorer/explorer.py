@@ -22,7 +22,7 @@ def add_explorer(value: dict, *, model: bool = False) -> None:
         **overlays.options(model=model),
         "pairs": compare.pair_menus() if model else {},
     }
-    add_component("explorer", value, plotly=True, options=options, elem_id="explorer")
+    add_component("explorer", value, options=options, elem_id="explorer")
 
 
 def explorer_payload(

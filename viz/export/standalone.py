@@ -32,7 +32,7 @@ _DATA = re.compile(r'<script type="application/json" class="payload">(.*?)</scri
 class Bundle:
     """The scripts, styles and words of an explorer outside the app.
 
-    text   JSON of style, plotly, modules (name -> text) and languages, which viz/web/explorer/alone.js reads
+    text   JSON of style, modules (name -> text) and languages, which viz/web/explorer/alone.js reads
     words  the translations of every language: code -> English -> text
     """
 
@@ -63,7 +63,6 @@ def bundle_of(digest: str) -> Bundle:
         json.dumps(
             {
                 "style": theme.css_variables() + "".join(path.read_text(encoding="utf-8") for path in styles),
-                "plotly": assets.PLOTLY.read_text(encoding="utf-8"),
                 "modules": {assets.name(path): assets.with_names(path) for path in modules},
                 "languages": languages,
             },

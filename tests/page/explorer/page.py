@@ -26,17 +26,15 @@ from tests.page.browser import use_modules
 NO_MODELS = SimpleNamespace(by_digest=lambda digest: None)  # stands in for Translators: the traces need no model
 KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}
 DRAWN = """() => {
-  const plot = document.querySelector('.atlas-explorer .detail .plot');
+  const plot = document.querySelector('.atlas-explorer .detail .plot'), { width, height } = plot;
+  const bar = getComputedStyle(document.querySelector('.atlas-explorer .detail .colour-bar')).backgroundImage;
   const texts = (kind) => [...document.querySelectorAll(`.atlas-explorer .detail .axis-label.${kind} bdi`)]
     .map((n) => n.textContent);
-  const { z, zmin, zmax } = plot.data[0];
-  return { z, limits: [zmin, zmax], rows: texts('row'), columns: texts('column'),
-    heading: document.querySelector('.heading-line').textContent };
+  return { pixels: [...plot.getContext('2d').getImageData(0, 0, width, height).data], shape: [height, width, 4],
+    colours: bar.match(/rgb\\([^)]*\\)/g).map((colour) => colour.match(/\\d+/g).map(Number)),
+    rows: texts('row'), columns: texts('column'), heading: document.querySelector('.heading-line').textContent };
 }"""
-
-# Plotly draws another sentence's maps once their sketches are painted.
-PLOTTED = """() => [...document.querySelectorAll('.atlas-explorer .plot')]
-  .every((plot) => plot.data && plot.style.visibility !== 'hidden')"""
+COLOUR_ERROR = 1 / 255  # of a share that is read from a colour, of 256 steps
 
 COUNT_DOWNLOADS = """() => {
   if (window.__handed !== undefined) return;
@@ -108,17 +106,21 @@ def open_traces(serve_traces, open_page):
     def start(*traces, fragment: str = "", **options):
         page = open_page(serve_traces(*traces) + fragment, **options)
         page.wait_for_selector(".atlas-explorer .thumbnail")
-        page.wait_for_selector(".atlas-explorer .detail .plot image")
+        page.wait_for_selector(".atlas-explorer .detail .plot")
         return page
 
     return start
 
 
 def drawn(page) -> dict:
-    """Return the map that is drawn: `z` [rows, columns] (NaN: hidden), `limits`, `rows`, `columns` and `heading`."""
-    page.wait_for_function(PLOTTED)
+    """Return the map that is drawn: `z` [rows, columns], places on the colour bar from 0 to 1 (NaN: hidden), `rows`,
+    `columns` and `heading`. z is read from the colours, so it is right to COLOUR_ERROR."""
     plot = page.evaluate(DRAWN)
-    plot["z"] = np.array([[np.nan if v is None else v for v in row] for row in plot["z"]])
+    pixels, colours = np.reshape(plot["pixels"], plot["shape"]), np.array(plot["colours"])
+    places = np.linspace(0, len(colours) - 1, 256)
+    steps = np.stack([np.interp(places, range(len(colours)), channel) for channel in colours.T], axis=1)
+    nearest = np.abs(pixels[..., None, :3] - steps).sum(-1).argmin(-1)
+    plot["z"] = np.where(pixels[..., 3] == 0, np.nan, nearest / 255)
     return plot
 
 

@@ -16,7 +16,7 @@ from attention_atlas.viz.maps.reduce import View, score_map
 from attention_atlas.viz.wire.payload import payload
 from bench.made.synthetic import random_trace
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer.page import KEYS, PLOTTED, choose, download, drawn, show, status, view_options
+from tests.page.explorer.page import COLOUR_ERROR, KEYS, choose, download, drawn, show, status, view_options
 from tests.viz.export.test_export import assert_equal
 
 pytestmark = pytest.mark.browser
@@ -53,7 +53,7 @@ def test_exports_contain_the_exact_weights(open_traces, hand_made_trace, tmp_pat
     alone.on("console", lambda m: m.type == "error" and problems.append(m.text))
     alone.on("request", lambda r: r.url.startswith(("http", "ws")) and problems.append(r.url))
     alone.goto(file.as_uri())
-    alone.wait_for_selector(".detail .heatmaplayer image")
+    alone.wait_for_selector(".detail .plot")
     fields = {label: alone.locator(f".field:has(> span:text-is('{label}')) select") for label in ("Colours", "Tokens")}
     assert (fields["Colours"].input_value(), fields["Tokens"].input_value()) == ("greys", "words"), (
         "the file keeps the view"
@@ -62,8 +62,8 @@ def test_exports_contain_the_exact_weights(open_traces, hand_made_trace, tmp_pat
     for kind, layer, head in ((AttentionKind.CROSS, 2, 3), (AttentionKind.ENCODER_SELF, 1, 0)):
         alone.keyboard.press(KEYS[kind])
         alone.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
-        z = np.array(drawn(alone)["z"], np.float32)
-        assert np.array_equal(z, hand_made_trace.maps(kind).weights[layer, head])
+        _, _, values = table.from_csv(download(alone, "CSV", tmp_path).decode())
+        assert np.array_equal(values.astype(np.float32), hand_made_trace.maps(kind).weights[layer, head])
     assert alone.locator("h1 img").count() == 0 and not problems
 
 
@@ -114,8 +114,7 @@ def test_sentences_are_compared_and_the_history_is_bounded(open_traces, hand_mad
             arg=labels.shorten(traces[i].source_text, 60),
         )
     assert page.locator(".field.history select option").count() == 6
-    page.wait_for_function(PLOTTED)
-    shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((p) => p.data[0].z.length)")
+    shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((plot) => plot.height)")
     assert shapes == [len(traces[6].target_ids), len(traces[7].target_ids)]
     page.locator(".segmented button", has_text="Sentences").click()
     assert page.locator(".compare-row").count() == 6 and page.locator(".compare-row .thumbnail").count() == 24
@@ -143,15 +142,15 @@ def test_long_inputs_load_their_layers_on_demand(open_traces):
     page.locator(".thumbnail[data-layer='2'][data-head='5']").click()
     page.wait_for_function(
         "document.querySelector('.heading-line').textContent === 'Layer 3 · Head 6' && "
-        "document.querySelector('.detail .plot')?.data[0].z.length === 128"
+        "document.querySelector('.detail .plot')?.height === 128"
     )
-    assert np.abs(drawn(page)["z"] - trace.cross.weights[2, 5]).max() < 5e-4
+    assert np.abs(drawn(page)["z"] - trace.cross.weights[2, 5]).max() < COLOUR_ERROR
     named, last = page.locator(".detail .axis-label.column"), labels.display(trace.source_tokens[-1])
     assert named.count() <= 40 and named.last.inner_text() == labels.shorten(last), "thinned, but for the last"
     choose(page, "Heads", "rollout")
-    page.wait_for_function("document.querySelector('.detail .plot')?.data[0].z[0].length === 256")
+    page.wait_for_function("document.querySelector('.detail .plot')?.width === 256")
     expected = score_map(trace, View("cross", 2, 5, combine="rollout")).values
-    assert np.abs(drawn(page)["z"] - expected).max() < 5e-4
+    assert np.abs(drawn(page)["z"] - expected).max() < COLOUR_ERROR
     assert page.locator(".axis-label.row").count() <= 40
     page.keyboard.press(KEYS[AttentionKind.ENCODER_SELF])  # its thumbnails are loaded later
     painted = """(within) => [...document.querySelectorAll(`${within} .thumbnail canvas`)].every((canvas) => {

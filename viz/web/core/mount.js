@@ -1,7 +1,6 @@
 // Mounts a component on Gradio's page; viz/component.py calls mount() from each component's script.
 import { loadStyle } from "./dom.js";
 import { loadWords } from "./language.js";
-import { setPlotlyAddress } from "./plotly.js";
 
 const script = /** @type {HTMLScriptElement | null} */ (
   document.querySelector("script[data-languages]")
@@ -17,10 +16,8 @@ const wordsLoaded = script && loadWords(JSON.parse(script.dataset.languages ?? "
  * @param {(event: string, data: any) => void} setup.trigger a Gradio event
  * @param {any} setup.options constant options of the component
  * @param {string[]} setup.styles addresses of style sheets; a sheet that fails is left out
- * @param {string | null} setup.plotly address of Plotly.js
  */
-export async function mount(component, element, { props, trigger, options, styles, plotly }) {
-  if (plotly) setPlotlyAddress(plotly);
+export async function mount(component, element, { props, trigger, options, styles }) {
   await Promise.all([wordsLoaded, ...styles.map((style) => loadStyle(style).catch(() => {}))]);
   const root = /** @type {HTMLElement} */ (element.querySelector(".atlas-root") || element);
   root.dataset.mounted = document.documentElement.dataset.mounted = "";

@@ -1,13 +1,8 @@
 // Loads Plotly.js, the page's largest script, when the first figure needs it, and draws figures one after another.
 import { afterPaint, el } from "./dom.js";
 
-/** @type {string | null} */
-let address = null;
 /** @type {Promise<any> | null} */
 let loading = null;
-
-/** Set where Plotly.js is. @param {string} value */
-export const setPlotlyAddress = (value) => (address = value);
 
 /** Load Plotly.js, after what is on the page by now has been painted. The call after a failure tries again. */
 export function loadPlotly() {
@@ -22,8 +17,9 @@ function forgetFailure(error) {
 
 const addScript = () =>
   new Promise((resolve, reject) => {
-    const onerror = () => reject(new Error(`${address}`));
-    document.head.append(el("script", { src: address, onload: resolve, onerror }));
+    const src = new URL("../plotly.min.js", import.meta.url).href,
+      onerror = () => reject(new Error(src));
+    document.head.append(el("script", { src, onload: resolve, onerror }));
   });
 
 /** @type {Promise<any>} */

@@ -1,10 +1,10 @@
 // Actions on the map that is shown: cut the pinned edge out of the model, export the view, copy its
 // link.
-import { button, cssVariable, download, el } from "../core/dom.js";
+import { button, download, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
 import { captionSvg, svgToPng } from "../picture/copy.js";
-import { elementSvg, escapeXml, plotlySvg, svgDocument } from "../picture/drawing.js";
+import { elementSvg } from "../picture/drawing.js";
 import { openAddress } from "../store/translation.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
@@ -81,45 +81,9 @@ export function createCut({ scene, able, ask }) {
   };
 }
 
-// Return a map as Plotly's SVG, with frames around what is pinned.
-function mapPicture(detail) {
-  const { data, layout } = detail.figure(),
-    { row, column } = detail.pinned();
-  const line = { color: cssVariable("--atlas-accent"), width: 2 },
-    band = (x0, x1, y0, y1) => ({ type: "rect", x0, x1, y0, y1, line });
-  const shapes = [...layout.shapes];
-  if (row !== null) shapes.push(band(-0.5, layout.xaxis.range[1], row - 0.5, row + 0.5));
-  if (column !== null) shapes.push(band(column - 0.5, column + 0.5, -0.5, layout.yaxis.range[0]));
-  return plotlySvg({ data, layout: { ...layout, shapes } });
-}
-
-// Return an SVG of two maps side by side.
-async function pairPicture(pair) {
-  const parts = [];
-  let at = 0,
-    height = 0;
-  for (const { title, detail } of pair) {
-    const text = await mapPicture(detail),
-      { layout } = detail.figure();
-    parts.push(
-      `<text x="${at + 8}" y="18" font-size="13" font-family="sans-serif" fill="${cssVariable("--atlas-ink")}">${escapeXml(title)}</text>`,
-      text.replace("<svg ", `<svg x="${at}" y="26" `),
-    );
-    at += layout.width + 16;
-    height = Math.max(height, layout.height + 26);
-  }
-  const paper = `<rect width="100%" height="100%" fill="${cssVariable("--atlas-paper")}"/>`;
-  return svgDocument(at, height, paper + parts.join(""));
-}
-
-/** Return the view as an SVG: maps as Plotly draws them, other views as they are laid out on the page. */
-export function viewSvg(views) {
-  const pair = views.name() === "compare" ? views.compare.pair() : [];
-  if (views.name() === "map") return mapPicture(views.pane());
-  return pair.length
-    ? pairPicture(pair)
-    : elementSvg(views.root, ".compare-bar, .lines-bar > label");
-}
+/** Return the view as an SVG, as it is laid out on the page. */
+export const viewSvg = ({ root }) =>
+  elementSvg(root.querySelector(".compare-body") ?? root, ".lines-bar > label");
 
 /**
  * Create the buttons that export the view or copy its link.
@@ -141,7 +105,7 @@ export function createExports({ scene, formats, ask, views, title, caption, tell
 
   async function picture(format) {
     try {
-      const svg = captionSvg(await viewSvg(views), title(), caption());
+      const svg = captionSvg(viewSvg(views), title(), caption());
       const blob =
         format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await svgToPng(svg);
       download(name(format), blob);

@@ -68,13 +68,12 @@
   system.addEventListener("change", follow);
   if (notebook) followNotebook();
 
-  const { style, plotly, modules, languages } = JSON.parse(await bundle(root.dataset.bundle));
+  const { style, modules, languages } = JSON.parse(await bundle(root.dataset.bundle));
   const add = (tag, text, more = {}) =>
     document.head.append(
       Object.assign(document.createElement(tag), { textContent: text, ...more }),
     );
   add("style", style);
-  add("script", plotly);
   // A file's address cannot load modules: each becomes a blob, found by its name.
   const imports = Object.fromEntries(
     Object.entries(modules).map(([name, text]) => [

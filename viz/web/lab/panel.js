@@ -3,7 +3,6 @@ import { createAsker, ask as askServer } from "../core/ask.js";
 import { button, el, onVisible } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { explorerMaps, panelLinks, openLink } from "../core/links.js";
-import { loadPlotly } from "../core/plotly.js";
 import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
 import { links } from "../heads/links.js";
@@ -221,8 +220,7 @@ export function createPanel(description, { parent, follows, link }) {
     if (checksPage)
       store.follow(["drawCount"], () => isPanelVisible() && isOutdated() && loadContent());
   }
-  // Without Plotly only the figures are missing (picture/figure.js).
-  loadPlotly().then(start, start);
+  start();
 
   return { set: (link) => controls.set(link) && isPanelVisible() && loadContent() };
 }

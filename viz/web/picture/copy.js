@@ -2,9 +2,8 @@
 // caption, so that it explains itself on a slide.
 import { button as plainButton, download, el, cssVariable } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { nodeSvg as drawn, svgDocument, escapeXml } from "./drawing.js";
+import { SCALE, nodeSvg as drawn, svgDocument, escapeXml } from "./drawing.js";
 
-const SCALE = 2; // PNG pixels per CSS pixel
 const PAD = 24,
   NARROWEST = 560,
   HEAD = 28,

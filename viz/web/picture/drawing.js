@@ -1,9 +1,9 @@
 // Converts a part of the page to an SVG: Plotly exports its figures; everything else is drawn from
 // the boxes, canvases, lines and texts as the browser laid them out.
-import { escapeTags, cssVariable } from "../core/dom.js";
-import { loadPlotly } from "../core/plotly.js";
+import { el, escapeTags, cssVariable } from "../core/dom.js";
 
-const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture";
+export const SCALE = 2; // PNG pixels per CSS pixel
+const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture, .mark.cursor";
 const DRAWN = "text, rect, circle, path, line"; // shapes that the style sheet may style
 const COLOURS = ["fill", "stroke"];
 const STROKE = ["stroke-width", "stroke-opacity", "stroke-dasharray"];
@@ -33,19 +33,6 @@ function parseColour(computed) {
   if (alpha === 0) return null;
   const parts = [red, green, blue].map((part) => (mixed ? Math.round(255 * part) : part));
   return alpha < 1 ? `rgba(${parts.join(",")},${alpha})` : `rgb(${parts.join(",")})`;
-}
-
-/** Return Plotly's SVG of a figure, on the page's background. */
-export async function plotlySvg({ data, layout }, width = layout.width, height = layout.height) {
-  await loadPlotly();
-  const uri = await Plotly.toImage(
-    { data, layout: { ...layout, paper_bgcolor: cssVariable("--atlas-paper") } },
-    { format: "svg", width, height },
-  );
-  const comma = uri.indexOf(",");
-  return uri.slice(0, comma).includes("base64")
-    ? atob(uri.slice(comma + 1))
-    : decodeURIComponent(uri.slice(comma + 1));
 }
 
 // --- of the page: every part with its place within the picture, in pixels of its own style sheet --------------------
@@ -207,6 +194,19 @@ function rotationOf({ transform, rotate }) {
   return Math.round((Math.atan2(b, a) * 180) / Math.PI) + (parseFloat(rotate) || 0);
 }
 
+// Return a canvas as a PNG of at least its size on the page: few programs keep enlarged pixels sharp.
+function canvasImage(canvas, { width, height }) {
+  if (canvas.width >= width) return canvas.toDataURL();
+  const copy = el("canvas", {
+      width: Math.round(SCALE * width),
+      height: Math.round(SCALE * height),
+    }),
+    pen = copy.getContext("2d");
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(canvas, 0, 0, copy.width, copy.height);
+  return copy.toDataURL();
+}
+
 function drawNode(node, turned, place, parts) {
   if (node.nodeType === Node.TEXT_NODE)
     return node.data.trim() && drawText(node, turned, place, parts);
@@ -217,9 +217,9 @@ function drawNode(node, turned, place, parts) {
   const within = []; // drawn with the element's opacity
   if (look.display !== "contents") drawBox(node, look, place, within);
   if (node.tagName === "CANVAS" && node.width && node.height) {
-    const pixels = { preserveAspectRatio: "none", style: "image-rendering:pixelated" },
-      href = node.toDataURL();
-    within.push(tag("image", { ...place(node.getBoundingClientRect()), ...pixels, href }));
+    const at = place(node.getBoundingClientRect()),
+      look = { preserveAspectRatio: "none", style: "image-rendering:pixelated" };
+    within.push(tag("image", { ...at, ...look, href: canvasImage(node, at) }));
   }
   for (const child of node.childNodes) drawNode(child, turned + rotationOf(look), place, within);
   if (Number(look.opacity) < 1) parts.push(tag("g", { opacity: look.opacity }, within.join("")));
@@ -242,8 +242,11 @@ export function elementSvg(root, but = null) {
 export const svgDocument = (width, height, inside) =>
   `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${inside}</svg>`;
 
-/** Return a node as an SVG: by Plotly if it is a figure. */
-export const nodeSvg = (node) =>
-  node.data && node.layout
-    ? plotlySvg(node, node.clientWidth, node.clientHeight)
-    : elementSvg(node);
+/** Return a node as an SVG: by Plotly if it is a figure. @param {any} node */
+export async function nodeSvg(node) {
+  const { data, layout, clientWidth: width, clientHeight: height } = node;
+  if (!data || !layout) return elementSvg(node);
+  const paper = { ...layout, paper_bgcolor: cssVariable("--atlas-paper") },
+    uri = await Plotly.toImage({ data, layout: paper }, { format: "svg", width, height });
+  return (await fetch(uri)).text();
+}

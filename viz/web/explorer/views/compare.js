@@ -79,8 +79,8 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
     similarity = el("div", { class: "alike" });
   const bar = el("div", { class: "compare-bar" }, mode.root, picker.root, pairMenu.root);
   const root = el("div", { class: "compare" }, bar, lookFor, body, similarity);
-  let drawnPair = []; // the pair on the page: {title, detail} each
-  let pickedKey = null, // key of the translation chosen to compare with
+  let isPairDrawn = false,
+    pickedKey = null, // key of the translation chosen to compare with
     reference = null; // the translation on the other side: the chosen one, else the last before this
   let chosenPair = null; // the chosen minimal pair, until both its sentences are here
   const answers = new Map(); // "key key" -> answer for alikeTable(), or null while it is requested
@@ -124,13 +124,12 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
     const isBoth = sides.every(
       ({ map, pairs }, i) => pairs && fitsBothTokens(map.rows, pairs, plots[i].clientWidth),
     );
-    const rows = isBoth ? titles.rows : titles.row,
-      none = { row: null, column: null };
+    const rows = isBoth ? titles.rows : titles.row;
     for (const { map, detail, pairs } of sides) {
       const named = { ...titles, rows, pairs: isBoth ? pairs : null };
-      detail.draw(map, colouring, none, named, { compact: true });
+      detail.draw(map, colouring, named, { compact: true });
     }
-    drawnPair = sides.map(({ trace, detail }) => ({ title: name(trace, 200), detail }));
+    isPairDrawn = true;
   }
 
   // Thumbnails always show attention.
@@ -208,7 +207,7 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
       const { compare } = scene.state,
         candidates = others();
       mode.show(compare);
-      drawnPair = [];
+      isPairDrawn = false;
       reference =
         candidates.find((candidate) => candidate.key === pickedKey) ?? candidates.at(-1) ?? null;
       picker.offer(candidates.map((candidate) => [candidate.key, name(candidate, 48)]));
@@ -224,9 +223,8 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
           ),
         );
     },
-    pair: () => drawnPair,
     // The other sentence, if a link can restore it.
-    referenceText: () => (drawnPair.length && isPlain(reference) ? reference.text : ""),
+    referenceText: () => (isPairDrawn && isPlain(reference) ? reference.text : ""),
     // Return a translation of this text that isPlain(), if the page has it.
     findPlain: (text) => others().find((trace) => trace.text === text && isPlain(trace)),
     // Compare with a translation from the next drawing on. If it is the first sentence of the chosen

@@ -1,9 +1,8 @@
-// The frame of a heatmap: token labels, axis titles, grid lines, colour bar, and marks above the
-// cells. Plain elements, rebuilt only when tokens or sizes change: labels are most of the cost of a
-// Plotly redraw (30 of 40 ms at 30 tokens), and another head keeps them. Touch still scrolls the
-// page.
-import { el, escapeTags, shorten, cssVariable } from "../../core/dom.js";
-import { toText, t } from "../../core/language.js";
+// The stage of a heatmap: a canvas of its cells, and around it plain elements for token labels, axis
+// titles, grid lines, the colour bar, and marks above the cells.
+import { el, shorten, cssVariable } from "../../core/dom.js";
+import { arrowStep, hasModifier } from "../../core/keys.js";
+import { t } from "../../core/language.js";
 
 const TICKS = 40;
 const ROW = 18; // pixels of a row that is lowered so that the map fits the screen
@@ -14,6 +13,7 @@ const LONGEST_LABEL = 130,
   PAIRED = 0.33; // share of the width for labels of two tokens; beyond it, rows are named by one token
 const PAIR = " → ";
 const GRID = 40; // columns up to which grid lines separate cells
+export const NONE = { row: null, column: null }; // no cell
 const widths = new Map();
 let measuring = null;
 
@@ -27,8 +27,8 @@ function textWidth(text) {
   return widths.get(text);
 }
 
-/** Position an element: {left, top, ...} in pixels. */
-export function positionAt(node, place) {
+// Position an element: {left, top, ...} in pixels.
+function positionAt(node, place) {
   for (const [side, pixels] of Object.entries(place)) node.style[side] = `${pixels}px`;
   return node;
 }
@@ -75,8 +75,10 @@ export const fitsBothTokens = (items, pairs, width) =>
   fitsBeside(axisTicks(items, Infinity, pairs), width);
 
 // Return the sizes of a map in pixels: margins for the labels, and cells as square as possible.
-// height: the height to fill; highest: the largest height that keeps rows legible.
-function measure(map, { width, compact, height, highest: maximum = Infinity }, { ticks, titles }) {
+// place: {width, compact, height, highest}; height: the height to fill; highest: the largest height that keeps rows
+// legible.
+export function measure(map, { ticks }, titles, place) {
+  const { width, compact = false, height = null, highest: maximum = Infinity } = place;
   const unit = Math.max(56, Math.ceil(Math.max(...ticks.texts.map(textWidth))) + 19); // distance of the unit from the bar, whose numbers are between
   const space = height ? height - 100 : Infinity,
     pairLabels = axisTicks(map.rows, space, titles.pairs),
@@ -108,8 +110,8 @@ function measure(map, { width, compact, height, highest: maximum = Infinity }, {
     rowTitle: rows === pairLabels ? titles.rows : titles.row,
     columns,
     left,
-    right,
     top,
+    compact,
     unit,
     angle,
     plotWidth,
@@ -164,17 +166,25 @@ function createLabels({ size, titles, seen }, { rows, columns, angle, rowTitle =
   ];
 }
 
-function createCells(map, { left, top, plotWidth, plotHeight }) {
-  const cellWidth = plotWidth / map.columns.length,
-    cellHeight = plotHeight / map.rows.length;
-  const line = (kind, place) => positionAt(el("i", { class: kind }), place);
+// Return the lines between the visible cells: where a sentence ends, and between all cells if they are few.
+function createLines({ map, seen, size: { left, top, plotWidth, plotHeight } }) {
   const isRuled = map.columns.length <= GRID && map.rows.length <= GRID;
-  const node = el("div", { class: isRuled ? "cells ruled" : "cells" }, [
-    map.joint ? line("divider", { left: map.sourceColumns * cellWidth - 1 }) : null,
-    map.columns.map(({ ends }, i) => ends && line("bound left", { left: (i + 1) * cellWidth })),
-    map.rows.map(({ ends }, i) => ends && line("bound top", { top: (i + 1) * cellHeight })),
+  const lines = (items, side, first, pixels) =>
+    items.map(({ ends }, i) => {
+      const kind = ends ? "bound" : isRuled && "rule";
+      return (
+        kind &&
+        positionAt(el("i", { class: `${kind} ${side}` }), { [side]: (i + 1 - first) * pixels })
+      );
+    });
+  const node = el("div", { class: "cells" }, [
+    lines(map.columns, "left", seen.x, plotWidth / seen.width),
+    lines(map.rows, "top", seen.y, plotHeight / seen.height),
+    map.joint &&
+      positionAt(el("i", { class: "divider" }), {
+        left: (map.sourceColumns * plotWidth) / seen.width - 1,
+      }),
   ]);
-  if (isRuled) node.style.backgroundSize = `${cellWidth}px ${cellHeight}px`;
   return positionAt(node, { left, top, width: plotWidth, height: plotHeight });
 }
 
@@ -189,101 +199,18 @@ function createColourBar({ colours, ticks, unit }, size) {
   return positionAt(bar, { left: left + plotWidth + 12, top, height: plotHeight });
 }
 
-/** Plotly's configuration: it draws cells only and handles no events. */
-export const CONFIG = { staticPlot: true };
-
-const CLEAR = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)" };
-export const axisRanges = ({ x, y, width, height }) => ({
-  "xaxis.range": [x - 0.5, x + width - 0.5],
-  "yaxis.range": [y + height - 0.5, y - 0.5],
-});
-
-/** Return the layout of a Plotly figure of the cells, as large as the frame leaves room for. */
-export function cellsLayout({ size, seen }) {
-  const { "xaxis.range": x, "yaxis.range": y } = axisRanges(seen),
-    axis = { visible: false, fixedrange: true };
-  return {
-    ...CLEAR,
-    width: size.plotWidth,
-    height: size.plotHeight,
-    margin: { l: 0, r: 0, t: 0, b: 0, pad: 0 },
-    xaxis: { ...axis, range: x },
-    yaxis: { ...axis, range: y },
-  };
-}
-
-/** Return the layout of a whole picture with labels, for export. */
-export function wholeLayout(
-  { size, titles, seen },
-  { rows, columns, angle, rowTitle = titles.rows },
-) {
-  const { "xaxis.range": x, "yaxis.range": y } = axisRanges(seen);
-  const axis = (ticks, title, range) => ({
-    range,
-    tickmode: "array",
-    tickvals: ticks.shown,
-    ticktext: ticks.texts.map(escapeTags),
-    showgrid: false,
-    zeroline: false,
-    ticks: "",
-    fixedrange: true,
-    title: { text: title, standoff: 6, font: { size: FONT, color: cssVariable("--atlas-muted") } },
-    tickfont: { size: FONT, color: cssVariable("--atlas-ink") },
-    ticklabelstandoff: 4,
-  });
-  return {
-    ...CLEAR,
-    width: size.width,
-    height: size.height,
-    margin: { l: size.left, r: size.right, t: size.top, b: 8, pad: 0 },
-    font: { family: cssVariable("--atlas-font"), size: FONT },
-    xaxis: { ...axis(columns, titles.columns, x), side: "top", tickangle: angle },
-    yaxis: axis(rows, rowTitle, y),
-  };
-}
-
 /**
- * Create the stage of a map: a Plotly figure `plot`, the frame around its cells, and the marks above them. Set `current` to
- * {map, colouring, size, titles, pinned, seen} before drawing; seen: {x, y, width, height} of the visible cells.
+ * Create the stage of a map: a canvas `plot` of its cells, the frame around them, and the marks above them.
  * @param {{hover: (row: number | null, column: number | null) => void, [name: string]: any}} hooks hover: null for a whole
  *   row or column, and for both on leaving
  * @param {string} [name] class of the stage
  */
 export function createStage(hooks, name = "") {
-  const plot = el("div", { class: "plot" }),
+  const plot = el("canvas", { class: "plot" }),
     frame = el("div", { class: "frame", "aria-hidden": "true" }),
     marks = el("div", { class: "marks" });
   const about = { tabindex: "0", role: "application", "aria-roledescription": t("heatmap") },
     root = el("div", { class: `detail ${name}`.trim(), ...about }, plot, frame, marks);
-  let frameContent = "", // what the frame shows, as JSON
-    frameSize = null;
-
-  // Return the sizes of a map, and redraw the frame if anything in it changed.
-  function drawFrame(map, colouring, titles, place) {
-    const { ticks, colours, unit } = colouring,
-      { compact } = place;
-    const names = [map.rows, map.columns].map((items) => items.map((item) => item.label)),
-      divider = map.joint && map.sourceColumns,
-      texts = [titles.rows, titles.columns, titles.pairs, ticks.texts, unit && toText(unit)];
-    const key = JSON.stringify([names, place, divider, texts, colours]);
-    if (key === frameContent) return frameSize;
-    frameContent = key;
-    const size = (frameSize = measure(map, place, { ticks, titles }));
-    frame.replaceChildren(
-      createCells(map, size),
-      ...createLabels({ size, titles, seen: wholeMap(map) }, size),
-      ...(compact ? [] : [createColourBar(colouring, size)]),
-    );
-    return size;
-  }
-
-  // Draw the frame around the visible part of a large map.
-  function drawPartFrame({ map, colouring, size, titles, seen }) {
-    frame.replaceChildren(
-      ...createLabels({ size, titles, seen }, largeTicks(map, size, seen)),
-      ...(size.right > 30 ? [createColourBar(colouring, size)] : []),
-    );
-  }
 
   // Return the [start, end] of an item in pixels, cut to the visible part; of null, the whole axis.
   function span(at, first, count, room) {
@@ -305,40 +232,56 @@ export function createStage(hooks, name = "") {
     });
   }
 
+  function mark() {
+    const { cursor, pinned } = stage,
+      { row, column } = pinned;
+    const nodes = [
+      row !== null && column !== null && box("pinned cell", row, column),
+      row !== null && box("pinned", row, null),
+      column !== null && box("pinned", null, column),
+      cursor && box("cursor", cursor.row, cursor.column),
+    ];
+    marks.replaceChildren(...nodes.filter(Boolean));
+  }
+
   const stage = {
     root,
     plot,
-    current: null,
+    current: null, // what show() got
+    pinned: NONE,
     cursor: null, // {row, column} under the pointer or the keyboard's cursor
-    surround: drawFrame,
-    surroundPart: drawPartFrame,
-    // Lay out the picture and set its name.
-    show() {
-      const { size, titles } = stage.current;
-      positionAt(plot, { left: size.left, top: size.top });
-      positionAt(root, { width: size.width, height: size.height });
-      root.setAttribute("aria-label", titles.label);
-      stage.mark();
+    isDragged: false,
+    /**
+     * Lay out a picture around its cells and set its name.
+     * @param {any} drawing {map, colouring, size, titles, seen}; seen: {x, y, width, height} of the visible cells
+     */
+    show(drawing) {
+      Object.assign(stage, { current: drawing, pinned: NONE, cursor: null });
+      const { left, top, width, height, plotWidth, plotHeight } = drawing.size;
+      positionAt(plot, { left, top, width: plotWidth, height: plotHeight });
+      positionAt(root, { width, height });
+      root.setAttribute("aria-label", drawing.titles.label);
     },
-    mark() {
-      const { cursor } = stage,
-        { row, column } = stage.current.pinned;
-      const nodes = [
-        row !== null && column !== null && box("pinned cell", row, column),
-        row !== null && box("pinned", row, null),
-        column !== null && box("pinned", null, column),
-        cursor && box("cursor", cursor.row, cursor.column),
-      ];
-      marks.replaceChildren(...nodes.filter(Boolean));
+    /** Draw the frame around the visible cells. @param {any} labels {rows, columns, angle} */
+    surround(labels) {
+      const { colouring, size } = stage.current;
+      frame.replaceChildren(
+        createLines(stage.current),
+        ...createLabels(stage.current, labels),
+        ...(size.compact ? [] : [createColourBar(colouring, size)]),
+      );
+      mark();
     },
     point(cell) {
+      const { cursor } = stage;
+      if (cell?.row === cursor?.row && cell?.column === cursor?.column) return;
       stage.cursor = cell;
-      stage.mark();
+      mark();
       hooks.hover(cell?.row ?? null, cell?.column ?? null);
     },
     pin(pinned) {
-      stage.current.pinned = pinned;
-      stage.mark();
+      stage.pinned = pinned;
+      mark();
     },
     // Return where an event points, as shares of the cells' width and height.
     place(event) {
@@ -350,16 +293,35 @@ export function createStage(hooks, name = "") {
         ((event.clientY - box.top) * scale - size.top) / size.plotHeight,
       ];
     },
-    // Return the {row, column} at which an event points; beside a label one of them is null.
-    cellAt(event) {
-      const [across, down] = stage.place(event),
-        { x, y, width, height } = stage.current.seen;
-      const column = across >= 0 && across < 1 ? Math.floor(x + across * width) : null,
-        row = down >= 0 && down < 1 ? Math.floor(y + down * height) : null;
-      const isCell = row !== null && column !== null,
-        isLabel = (row !== null && across < 0) || (column !== null && down < 0);
-      return isCell || isLabel ? { row, column } : null;
-    },
+    // Listen to an event once something is drawn.
+    listen: (name, act, options) =>
+      root.addEventListener(name, (event) => stage.current && act(event), options),
+    // Listen to keys: act(key, step) gets the step of an arrow key, and returns whether the key has a meaning.
+    listenKeys: (act) =>
+      stage.listen("keydown", (event) => {
+        if (hasModifier(event) || act(event.key, arrowStep(event)) === false) return;
+        event.preventDefault();
+        event.stopPropagation();
+      }),
   };
+
+  // Return the {row, column} at which an event points; beside a label one of them is null.
+  function cellAt(event) {
+    const [across, down] = stage.place(event),
+      { x, y, width, height } = stage.current.seen;
+    const column = across >= 0 && across < 1 ? Math.floor(x + across * width) : null,
+      row = down >= 0 && down < 1 ? Math.floor(y + down * height) : null;
+    const isCell = row !== null && column !== null,
+      isLabel = (row !== null && across < 0) || (column !== null && down < 0);
+    return isCell || isLabel ? { row, column } : null;
+  }
+  stage.listen("pointermove", (event) => {
+    if (event.pointerType !== "touch" && !stage.isDragged) stage.point(cellAt(event));
+  });
+  stage.listen("pointerleave", () => stage.point(null));
+  stage.listen("click", (event) => {
+    const cell = stage.isDragged ? null : cellAt(event);
+    if (cell) hooks.pin(cell.row, cell.column);
+  });
   return stage;
 }

@@ -1,18 +1,7 @@
-// A map of more than 256 tokens a side, as a Plotly figure made of image tiles. Each tile is from
-// the level of the pyramid (viz/wire/tiles.py) whose cells are at least one pixel, so that a single
-// bright cell stays visible at any zoom. Wheel, dragging and keys zoom and move.
-import { cssVariable } from "../../core/dom.js";
-import { arrowStep, hasModifier } from "../../core/keys.js";
-import { loadPlotly } from "../../core/plotly.js";
-import {
-  CONFIG,
-  cellsLayout,
-  createStage,
-  largeTicks,
-  axisRanges,
-  wholeLayout,
-  wholeMap,
-} from "./frame.js";
+// A map of more than 256 tokens a side, drawn from image tiles. Each tile is from the level of the
+// pyramid (viz/wire/tiles.py) whose cells are at least one pixel, so that a single bright cell stays
+// visible at any zoom. Wheel, dragging and keys zoom and move.
+import { createStage, largeTicks, wholeMap } from "./frame.js";
 
 const LEFT = 104, // pixels around the cells
   TOP = 92,
@@ -24,32 +13,22 @@ const STILL = 4; // pixels up to which a drag counts as a click
 
 const within = (value, least, most) => Math.max(least, Math.min(value, most));
 
-/** @param {any} map @param {any} place {width, compact, height, highest} */
-function measure(map, { width, compact, height, highest = Infinity }) {
-  const right = compact ? 14 : RIGHT,
-    shape = map.columns.length / map.rows.length;
+// place: {width, height, highest}
+function measure(map, { width, height, highest }) {
+  const shape = map.columns.length / map.rows.length;
   const room = (height ?? Math.min(highest, 900)) - TOP - 8,
-    inner = Math.max(120, width - LEFT - right);
+    inner = Math.max(120, width - LEFT - RIGHT);
   const plotHeight = Math.max(160, Math.min(room, inner / shape)),
     plotWidth = Math.min(inner, Math.max(160, plotHeight * shape));
   return {
     left: LEFT,
     top: TOP,
-    right,
+    unit: RIGHT,
     plotWidth,
     plotHeight,
-    width: LEFT + plotWidth + right,
+    width: LEFT + plotWidth + RIGHT,
     height: TOP + plotHeight + 8,
   };
-}
-
-// Return lines between a document's sentences.
-function bounds({ rows, columns }) {
-  const line = { color: cssVariable("--atlas-accent"), width: 1, dash: "dot" };
-  const ends = (items) => items.flatMap(({ ends }, i) => (ends ? [i + 0.5] : []));
-  const across = ends(columns).map((x) => ({ x0: x, x1: x, y0: -0.5, y1: rows.length }));
-  const down = ends(rows).map((y) => ({ y0: y, y1: y, x0: -0.5, x1: columns.length }));
-  return [...across, ...down].map((place) => ({ type: "line", line, ...place }));
 }
 
 /**
@@ -58,54 +37,50 @@ function bounds({ rows, columns }) {
  *   column) to fetch a weight
  */
 export function createLarge(hooks) {
-  const stage = createStage(hooks, "large"),
-    { root, plot } = stage;
-  let drawnTiles = "", // tiles of the figure, as JSON
-    frame = 0,
+  let frame = 0,
     rest = null,
     grip = null; // start of a drag
 
-  // Return the visible tiles as images. While some are missing, the tiles of the whole map lie
-  // below them.
-  function images() {
-    const { map, colouring, size, seen } = stage.current,
+  function hover(row, column) {
+    clearTimeout(rest);
+    hooks.hover(row, column);
+    const { map } = stage.current;
+    if (row !== null && column !== null)
+      rest = setTimeout(() => hooks.exact(map, row, column), REST);
+  }
+  const stage = createStage({ ...hooks, hover }, "large"),
+    { root, plot } = stage;
+
+  // Return the visible tiles. While some are missing, the tiles of the whole map lie below them.
+  function visibleTiles() {
+    const { map, size, seen } = stage.current,
       { pyramid } = map;
     const finest = Math.max(seen.width / size.plotWidth, seen.height / size.plotHeight);
     const tiles = pyramid.within(pyramid.level(finest), seen.x, seen.y, seen.width, seen.height),
       missing = tiles.filter((tile) => !pyramid.tile(...tile));
     if (missing.length) hooks.tiles(map, missing);
-    return [...(missing.length ? pyramid.within(pyramid.whole) : []), ...tiles]
-      .filter((tile) => pyramid.tile(...tile))
-      .map((tile) => pyramid.image(tile, colouring));
+    return [...(missing.length ? pyramid.within(pyramid.whole) : []), ...tiles].filter((tile) =>
+      pyramid.tile(...tile),
+    );
   }
-
-  // Return the figure with a layout of frame.js.
-  const figure = (layout, tiles) => ({
-    data: [{ type: "scatter", x: [null], y: [null], hoverinfo: "skip" }],
-    layout: { ...layout, images: tiles, shapes: bounds(stage.current.map) },
-  });
 
   function render() {
     frame = 0;
-    if (!stage.current || !window.Plotly) return;
-    const { map, size, seen } = stage.current,
-      tiles = images();
-    const key = JSON.stringify([map.head, tiles.map(({ name }) => name), size]);
-    if (key !== drawnTiles) {
-      drawnTiles = key;
-      const { data, layout } = figure(cellsLayout(stage.current), tiles);
-      Plotly.react(plot, data, layout, CONFIG);
-    } else Plotly.relayout(plot, axisRanges(seen));
-    drawAround();
+    const { map, colouring, size, seen } = stage.current;
+    plot.width = size.plotWidth * devicePixelRatio;
+    plot.height = size.plotHeight * devicePixelRatio;
+    const pen = plot.getContext("2d");
+    pen.imageSmoothingEnabled = false;
+    pen.scale(plot.width / seen.width, plot.height / seen.height);
+    pen.translate(-seen.x, -seen.y);
+    for (const tile of visibleTiles()) {
+      const { picture, x, y, width, height } = map.pyramid.picture(tile, colouring);
+      pen.drawImage(picture, x, y, width, height);
+    }
+    stage.surround(largeTicks(map, size, seen));
   }
 
   const schedule = () => (frame ||= requestAnimationFrame(render));
-
-  // Draw labels and marks of the visible part.
-  function drawAround() {
-    stage.surroundPart(stage.current);
-    stage.mark();
-  }
 
   const zoomOf = ({ map, seen }) => map.columns.length / seen.width;
   function limitZoom(zoom) {
@@ -138,17 +113,6 @@ export function createLarge(hooks) {
     showPart({ zoom, x: x + width * across * shrunk, y: y + height * down * shrunk });
   }
 
-  function point(cell) {
-    clearTimeout(rest);
-    stage.point(cell);
-    const { map } = stage.current;
-    if (cell && cell.row !== null && cell.column !== null)
-      rest = setTimeout(() => hooks.exact(map, cell.row, cell.column), REST);
-  }
-
-  // Ignore events until something is drawn.
-  const listen = (name, heard, options) =>
-    root.addEventListener(name, (event) => stage.current && heard(event), options);
   const zoom = (event) => {
     if (event.deltaY > 0 && zoomOf(stage.current) === 1) return; // the whole map is visible: let the page scroll
     event.preventDefault();
@@ -158,68 +122,52 @@ export function createLarge(hooks) {
       stage.place(event).map((share) => within(share, 0, 1)),
     );
   };
-  listen("wheel", zoom, { passive: false });
-  listen("pointerdown", (event) => {
+  stage.listen("wheel", zoom, { passive: false });
+  stage.listen("pointerdown", (event) => {
     const { clientX, clientY, button } = event;
     if (!button) grip = { clientX, clientY, place: stage.place(event), seen: stage.current.seen };
   });
-  listen("pointermove", (event) => {
-    if (!grip && event.pointerType !== "touch") point(stage.cellAt(event));
+  stage.listen("pointermove", (event) => {
     if (!grip) return;
     const distance = Math.hypot(event.clientX - grip.clientX, event.clientY - grip.clientY);
-    if (!grip.moved && distance < STILL) return;
-    if (!grip.moved) root.setPointerCapture(event.pointerId);
-    grip.moved = true;
+    if (!stage.isDragged && distance < STILL) return;
+    if (!stage.isDragged) root.setPointerCapture(event.pointerId);
+    stage.isDragged = true;
     root.classList.add("dragged");
     const [across, down] = stage.place(event).map((share, i) => share - grip.place[i]),
       { x, y, width, height } = grip.seen;
     showPart({ x: x - across * width, y: y - down * height });
   });
   const release = () => {
+    grip = null;
     root.classList.remove("dragged");
-    setTimeout(() => (grip = null)); // after the click event that follows
+    setTimeout(() => (stage.isDragged = false)); // after the click event that follows
   };
-  listen("pointerup", release);
-  listen("pointercancel", release);
-  listen("pointerleave", () => point(null)); // a drag captures the pointer: fires when it ends
-  listen("click", (event) => {
-    const cell = grip?.moved ? null : stage.cellAt(event);
-    if (cell) hooks.pin(cell.row, cell.column);
-  });
-  listen("keydown", (event) => {
-    if (hasModifier(event)) return;
+  stage.listen("pointerup", release);
+  stage.listen("pointercancel", release);
+  stage.listenKeys((key, arrow) => {
     const { x, y, width, height } = stage.current.seen,
-      step = zoomOf(stage.current) > 1 && arrowStep(event);
+      step = zoomOf(stage.current) > 1 && arrow;
     if (step) showPart({ x: x + (step[1] * width) / 8, y: y + (step[0] * height) / 8 });
-    else if (event.key === "+" || event.key === "=") zoomBy(STEP);
-    else if (event.key === "-") zoomBy(1 / STEP);
-    else if (event.key === "0") showPart({ zoom: 1 });
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else if (key === "+" || key === "=") zoomBy(STEP);
+    else if (key === "-") zoomBy(1 / STEP);
+    else if (key === "0") showPart({ zoom: 1 });
+    else return false;
   });
 
   return {
     root,
     // Draw a map, as createDetail() does. The visible part stays for another head of the same kind.
-    draw(map, colouring, pinned, titles, options = {}) {
+    draw(map, colouring, titles, options) {
       const before = stage.current,
         isSame = before?.map.trace === map.trace && before.map.kind === map.kind;
-      const size = measure(map, { width: root.parentElement.clientWidth || 640, ...options }),
+      const size = measure(map, options),
         seen = isSame ? before.seen : wholeMap(map);
-      stage.current = { map, colouring, size, titles, pinned, seen };
-      stage.cursor = null;
-      stage.surroundPart(stage.current);
-      stage.show();
-      loadPlotly().then(schedule);
+      stage.show({ map, colouring, size, titles, seen });
+      render();
     },
     pin: stage.pin,
     redraw: () => root.isConnected && render(), // after tiles arrived
     cursor: () => stage.cursor,
-    figure() {
-      const { map, size, seen } = stage.current;
-      return figure(wholeLayout(stage.current, largeTicks(map, size, seen)), images());
-    },
-    pinned: () => stage.current.pinned,
   };
 }

@@ -12,7 +12,7 @@ export class Pyramid {
     while (Math.max(...this.sizes.at(-1)) > TOP)
       this.sizes.push(this.sizes.at(-1).map((length) => Math.ceil(length / 2)));
     this.whole = this.sizes.findIndex((size) => Math.max(...size) <= SIDE); // the first level that fits one tile
-    this.tiles = new Map(); // "level.row.column" -> {rows, columns, largest, mean: Uint8Array}, and once drawn {look, source}
+    this.tiles = new Map(); // "level.row.column" -> {rows, columns, largest, mean: Uint8Array}, and once drawn {look, picture}
     this.exact = new Map(); // "row.column" -> weight
   }
 
@@ -72,33 +72,26 @@ export class Pyramid {
     return top ? (top.largest.reduce((a, b) => Math.max(a, b), 0) / 255) ** 2 : 1;
   }
 
-  // Return a tile as an image of a Plotly layout, one pixel per cell.
-  image([level, row, column], colouring) {
+  // Return a tile as a canvas of one pixel per cell, and its place in cells of the map. The last block may reach beyond
+  // the map.
+  picture([level, row, column], colouring) {
     const tile = this.tile(level, row, column),
-      look = [...colouring.colours, colouring.maximum, ...colouring.ticks.texts].join();
-    if (tile.look !== look) Object.assign(tile, { look, source: tileImage(tile, colouring) });
-    const side = 2 ** level;
+      look = [...colouring.colours, colouring.maximum, ...colouring.ticks.texts].join(),
+      side = 2 ** level;
+    if (tile.look !== look) {
+      const picture = document.createElement("canvas"),
+        colours = Array.from({ length: 256 }, (_, code) => colouring.colour((code / 255) ** 2));
+      paintMap(picture, { ...tile, values: tile.largest }, (code) => colours[code]);
+      Object.assign(tile, { look, picture });
+    }
     return {
-      source: tile.source,
-      name: `${level}.${row}.${column} ${look}`,
-      xref: "x",
-      yref: "y",
-      x: column * SIDE * side - 0.5,
-      y: row * SIDE * side - 0.5,
-      sizex: tile.columns * side, // the last block may reach beyond the map: the figure cuts it
-      sizey: tile.rows * side,
-      sizing: "stretch",
-      layer: "below",
+      picture: tile.picture,
+      x: column * SIDE * side,
+      y: row * SIDE * side,
+      width: tile.columns * side,
+      height: tile.rows * side,
     };
   }
-}
-
-// Return a data: address of a tile's image.
-function tileImage({ rows, columns, largest }, { colour }) {
-  const canvas = document.createElement("canvas"),
-    colours = Array.from({ length: 256 }, (_, code) => colour((code / 255) ** 2));
-  paintMap(canvas, { values: largest, rows, columns }, (code) => colours[code]);
-  return canvas.toDataURL();
 }
 
 /** Return the map of one head with more tokens than a heatmap can show; its tiles arrive as they are looked at. */

@@ -110,10 +110,9 @@ export function createViews(hooks) {
       if (focused?.isConnected && document.activeElement === document.body)
         focused.focus({ preventScroll: true });
       focused = null;
-      const highest = availableHeight(),
-        none = { row: null, column: null };
+      const highest = availableHeight();
       if (shownView === "map")
-        pane.draw(map, colouring, none, titles, { width, height: room?.height, highest });
+        pane.draw(map, colouring, titles, { width, height: room?.height, highest });
       else if (shownView === "lines")
         lines.draw(headLayers(map, colouring), titles, room ? Infinity : highest);
       else parts[shownView].draw(map, colouring, titles);
@@ -132,7 +131,6 @@ export function createViews(hooks) {
     hint: () =>
       toText(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shownView]) || HINTS[shownView]),
     name: () => shownView,
-    pane: () => pane,
     large,
     compare,
   };
