@@ -195,7 +195,7 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
     ]
     assert script_page.evaluate("trace.thumbnail('encoder_self', 2, 7, 40)") is None
     script_page.evaluate(
-        "(thumbnails) => trace.addThumbnails(thumbnails)", payload.thumbnails(trace, AttentionKind.ENCODER_SELF)
+        "(thumbnails) => trace.add({ thumbnails: [thumbnails] })", payload.thumbnails(trace, AttentionKind.ENCODER_SELF)
     )
     pooled = script_page.evaluate(
         "(() => { const t = trace.thumbnail('encoder_self', 2, 7, 40);"
@@ -206,7 +206,7 @@ def test_long_inputs_are_completed_layer_by_layer(script_page):
     assert np.abs(values**0.25 - expected**0.25).max() < 0.51 / 255
     for kind, layer in missing:
         block = payload.block(trace, AttentionKind(kind), layer, layer + 1)
-        script_page.evaluate("(block) => trace.add(block)", block)
+        script_page.evaluate("(block) => trace.add({ layers: [block] })", block)
     assert script_page.evaluate("(view) => atlas.missingLayers(trace, view)", view) == []
     assert_same(script_page.evaluate(MAPS, [view])[0], score_map(trace, View("cross", 1, 2, combine="rollout")))
     thumbnail = script_page.evaluate("Array.from(trace.thumbnail('cross', 0, 3, 32).values)")

@@ -1,4 +1,4 @@
-"""The explorer's requests for parts of a translation, without a server and with a simulated clock."""
+"""The explorer's requests for parts of a translation."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from tests.page.browser import load_modules
 pytestmark = pytest.mark.browser
 
 # Run steps on the module that requests parts of maps, and return the requests that it made.
-ASKING = """(steps) => {
-  let now = 0;
-  performance.now = () => now;
+ASKING = """async (steps) => {
   const requests = [];
-  const ask = (event, { wanted, thumbnails }) => requests.push([event, wanted ?? null, thumbnails ?? null]);
-  const trace = (lacking) => ({ key: "k", lazy: true, kinds: { cross: {}, own: {} }, lacks: (kind) => lacking.has(kind),
-    weights: { cross: [1, null, null], own: [null] } });
+  let answer = () => {};
+  const ask = (name, trace, { wanted, thumbnails }) => {
+    requests.push([name, wanted ?? null, thumbnails ?? null]);
+    return new Promise((resolve) => (answer = resolve));
+  };
+  const trace = (lacking) => ({ address: {}, lazy: true, kinds: { cross: {}, own: {} }, add: () => {},
+    lacks: (kind) => lacking.has(kind), weights: { cross: [1, null, null], own: [null] } });
   const lacking = new Set(["own"]), shown = trace(lacking), other = trace(new Set(["cross"]));
   const state = { ...atlas.initialState(), kind: "cross" };
   const scene = { state, trace: shown, traces: [shown], overlays: [] };
-  const maps = atlas.createMaps({ scene, ask });
+  const maps = atlas.createMaps({ scene, ask, show: () => {}, tell: () => {} });
   const acts = {
-    ahead: maps.askAhead, answered: () => maps.receiveError({}), none: () => maps.lackingThumbnails.clear(),
+    ahead: maps.askAhead, none: () => maps.lackingThumbnails.clear(),
+    answered: async () => { answer({}); await new Promise((resolve) => setTimeout(resolve)); },
     wait: () => maps.lackingThumbnails.add(other), came: (kind) => lacking.delete(kind),
     tiles: () => maps.tiles({}, []), layers: () => maps.mapOf(shown, { ...state, kind: "own" }),
-    seconds: (count) => (now += 1000 * count),
   };
-  for (const [act, argument] of steps) acts[act](argument);
+  for (const [act, argument] of steps) await acts[act](argument);
   return requests;
 }"""
 
@@ -49,25 +51,26 @@ def test_one_part_is_requested_at_a_time_and_needed_parts_go_before_prefetched_o
     assert requests("wait, ahead, answered, ahead") == [other, small], "the other translation is requested once"
     assert requests("wait, none, ahead") == [small]
     assert requests("tiles, layers, answered, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
-    assert requests("tiles, seconds 14, tiles, ahead, seconds 2, ahead") == [["tiles", [], None]]
-    assert requests("tiles, seconds 16, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
 
 
 def test_an_exact_value_that_arrives_late_is_stored_with_its_translation(chromium) -> None:
     page = chromium.new_page()
     load_modules(page, "explorer/maps.js")
-    requests, values = page.evaluate("""() => {
-      const exact = new Map(), head = ["cross", 0, 0], requests = [];
-      const trace = { key: "one", pyramid: () => ({ exact }) }, map = { pyramid: { exact }, head };
-      const scene = { trace, traces: [trace], map };
-      const ask = (event, { key }) => requests.push(`${event} of ${key}`);
-      const maps = atlas.createMaps({ scene, ask, isPointed: () => true });
+    requests, values = page.evaluate("""async () => {
+      const exact = new Map(), head = ["cross", 0, 0], requests = [], answers = [];
+      const trace = (key) => ({ key, address: {}, add: () => {} }), map = { pyramid: { exact }, head };
+      const scene = { trace: trace("one"), map };
+      const ask = (name, { key }) => new Promise((resolve) => {
+        requests.push(`${name} of ${key}`);
+        answers.push(resolve);
+      });
+      const maps = atlas.createMaps({ scene, ask, isPointed: () => true, show: () => {} });
       maps.exact(map, 3, 4);
-      scene.traces.push((scene.trace = { key: "two" }));
+      scene.trace = trace("two");
       maps.tiles({ head }, []); // waits for that answer
-      maps.receiveCell("one", { head, row: 3, column: 4, value: 0.25 });
+      answers[0]({ cell: { head, row: 3, column: 4, value: 0.25 } });
+      await new Promise((resolve) => setTimeout(resolve));
       maps.tiles({ head }, []);
-      maps.receiveCell("three", { head, row: 3, column: 4, value: 0.5 }); // a translation that the page has dropped
       return [requests, [...exact]];
     }""")
     page.close()

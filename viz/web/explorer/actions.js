@@ -1,6 +1,6 @@
 // Actions on the map that is shown: cut the pinned edge out of the model, export the view, copy its
 // link.
-import { button, download, el } from "../core/dom.js";
+import { button, download, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
 import { captionSvg, svgToPng } from "../picture/copy.js";
@@ -15,23 +15,22 @@ import * as states from "./state.js";
  * @param {object} setup
  * @param {any} setup.scene what the explorer shows
  * @param {boolean} setup.able whether there is a server to ask
- * @param {(name: string, fields: any) => void} setup.ask
+ * @param {(name: string, trace: any, fields: any) => Promise<any>} setup.ask
  */
 export function createCut({ scene, able, ask }) {
-  const how = el("select", { "aria-label": t("What happens to the edge's weight") }, [
-    el("option", { value: "renormalise" }, t("the rest of its row takes its weight")),
-    el("option", { value: "zero" }, t("its weight is lost")),
-  ]);
+  const hows = [
+      ["renormalise", t("the rest of its row takes its weight")],
+      ["zero", t("its weight is lost")],
+    ],
+    how = menu(hows, null, { "aria-label": t("What happens to the edge's weight") });
   const runButton = button(t("Cut this edge and translate again"), run);
-  const open = button(t("Show it on every tab"), () => openAddress(opens));
   const result = el("div", { class: "cut-result", "aria-live": "polite" });
   const about = { class: "cut", role: "group", "aria-label": t("Cut the pinned edge") };
   const root = el("div", { ...about, hidden: true }, [
     el("div", { class: "cut-bar" }, runButton, how),
     result,
   ]);
-  let shownEdges = "", // the edges that the result is about, as JSON
-    opens = null; // address of the translation without the edge
+  let shownEdges = ""; // the edges that the result is about, as JSON
 
   // Return the pinned cell as edges – all tokens of a word, every head of a combined map – or null.
   function edges() {
@@ -45,13 +44,30 @@ export function createCut({ scene, able, ask }) {
     if (keys.some((key) => key < 0 || key >= size)) return null; // columns of a joint map that this kind does not read
     const { kind } = state,
       heads = model.usedHeads(trace, states.viewOf(state));
-    return { key: trace.key, kind, queries: map.rows[row].positions, keys, heads };
+    return { kind, queries: map.rows[row].positions, keys, heads };
   }
 
-  function run() {
+  async function run() {
     root.setAttribute("aria-busy", "true");
     result.replaceChildren(el("p", {}, t("Computing …")));
-    ask("cut", { ...edges(), how: how.value });
+    const { error, cut } = await ask("cut", scene.trace, { ...edges(), how: how.value });
+    root.setAttribute("aria-busy", "false");
+    if (error) result.replaceChildren(el("p", { role: "alert" }, error));
+    else showChange(cut);
+  }
+
+  // change: {same, before, after, words, opens} of viz/explorer/cut.py
+  function showChange({ same, before, after, words, opens }) {
+    const line = (name, text) => [
+      el("dt", {}, name),
+      el("dd", { dir: "auto" }, text || t("(nothing)")),
+    ];
+    result.replaceChildren(...words.map((text) => el("p", {}, text)));
+    if (same) return;
+    result.append(
+      el("dl", {}, line(t("As it is"), before), line(t("Without the edge"), after)),
+      button(t("Show it on every tab"), () => openAddress(opens)),
+    );
   }
 
   return {
@@ -59,24 +75,10 @@ export function createCut({ scene, able, ask }) {
     // Update after every change of what is pinned or shown.
     follow() {
       const pinnedEdges = edges(),
-        name = JSON.stringify(pinnedEdges);
+        name = JSON.stringify([scene.trace.key, pinnedEdges]);
       root.hidden = !pinnedEdges;
       if (name !== shownEdges) result.replaceChildren();
       shownEdges = name;
-    },
-    /** Show an answer. @param {any} answer {same, before, after, words, opens} of viz/explorer/cut.py, or {error} */
-    receive({ error, same, before, after, words, ...answer }) {
-      root.setAttribute("aria-busy", "false");
-      if (error) return result.replaceChildren(el("p", { role: "alert" }, error));
-      ({ opens } = answer);
-      const line = (name, text) => [
-        el("dt", {}, name),
-        el("dd", { dir: "auto" }, text || t("(nothing)")),
-      ];
-      result.replaceChildren(...words.map((text) => el("p", {}, text)));
-      if (same) return;
-      const lines = [line(t("As it is"), before), line(t("Without the edge"), after)];
-      result.append(el("dl", {}, lines), open);
     },
   };
 }
@@ -90,7 +92,7 @@ export const viewSvg = ({ root }) =>
  * @param {object} setup
  * @param {any} setup.scene what the explorer shows
  * @param {any[] | null} setup.formats of viz/export/formats.py; null without a server
- * @param {(name: string, fields: any) => void} setup.ask
+ * @param {(name: string, trace: any, fields: any) => Promise<any>} setup.ask
  * @param {any} setup.views
  * @param {() => string} setup.title @param {() => string} setup.caption of the picture
  * @param {(text: string) => void} setup.tell shows a message
@@ -119,15 +121,17 @@ export function createExports({ scene, formats, ask, views, title, caption, tell
     download(name("csv"), new Blob([model.toCsv(scene.map, pairs())], { type: "text/csv" }));
 
   // Request a file from the server: the whole trace, or the map of this view.
-  const file = (format) =>
-    ask("export", {
+  async function requestFile(format) {
+    const { error, file } = await ask("export", scene.trace, {
       format,
-      key: scene.trace.key,
       view: states.viewOf(scene.state),
       both: Boolean(pairs()),
       overlay: scene.state.overlay,
       link: fragment(),
     });
+    if (error) tell(error);
+    else download(file.name, file.blob);
+  }
 
   function link() {
     const lacks = t("Link copied, without the change to the model: it has too many parts.");
@@ -135,14 +139,12 @@ export function createExports({ scene, formats, ask, views, title, caption, tell
   }
 
   const formatButton = ({ name: format, about }) =>
-    button(format.toUpperCase(), () => file(format), { title: about });
-  const root = el("div", { class: "exports", role: "group", "aria-label": t("Export and share") }, [
+    button(format.toUpperCase(), () => requestFile(format), { title: about });
+  return el("div", { class: "exports", role: "group", "aria-label": t("Export and share") }, [
     el("span", { class: "caption" }, t("Export")),
     button("PNG", () => picture("png"), { title: t("What is shown, as a picture") }),
     button("SVG", () => picture("svg"), { title: t("What is shown, as a vector picture") }),
     formats?.map(formatButton) ?? button("CSV", csv, { title: t("The map as a table") }),
     formats && button(t("Copy link"), link, { title: t("A link that restores this view") }),
   ]);
-
-  return root;
 }

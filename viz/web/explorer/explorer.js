@@ -1,7 +1,7 @@
 // The attention explorer: builds its parts, remembers translations, and handles what a person does
 // and what the server answers.
 import { ask as askServer } from "../core/ask.js";
-import { debounce, download, el, showInvitation, onThemeChange } from "../core/dom.js";
+import { debounce, el, showInvitation, onThemeChange } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { explorerMaps, tabOpeners, pageLink, tabLinks } from "../core/links.js";
 import { createPicture } from "../picture/copy.js";
@@ -51,7 +51,7 @@ export default function explorer(root, api) {
 
   // --- its parts --------------------------------------------------------------------------------------------------
   // The parts call each other. A callback may name a part that is created further down: it runs later.
-  const maps = createMaps({ scene, ask, isPointed });
+  const maps = createMaps({ scene, ask, isPointed, show: showPart, tell });
   const controls = createControls(overlays, update, openTrace);
   const thumbnails = createThumbnails({
     select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
@@ -67,6 +67,7 @@ export default function explorer(root, api) {
     update,
     pairs,
     ask,
+    compareWithText,
   });
   const cut = createCut({ scene, able: isInApp, ask });
   const help = createHelp(scene, isInApp);
@@ -98,7 +99,7 @@ export default function explorer(root, api) {
     ask,
     views,
     ...pictureOptions,
-    tell: drawing.tell,
+    tell,
   });
   const headsPicture = createPicture(el("div", {}, thumbnails.root, legend), {
     ...pictureOptions,
@@ -222,63 +223,27 @@ export default function explorer(root, api) {
   }
 
   // --- what the server says ---------------------------------------------------------------------------------------
-  // Ask the server about a translation: the one with this key, or the one that is shown. The translations of an exported
-  // file have no address, because there is no server to ask.
-  async function ask(name, { key, ...fields }) {
-    const trace = key === undefined ? scene.trace : traceByKey(key),
-      { selection, asked } = store.state;
-    if (!trace?.address) return;
-    const question = { address: trace.address, fields: { ...fields, selection, asked } },
-      { error, ...answer } = await askServer(`page_${name}`, question);
-    if (!error) return receive(answer);
-    const { as: requestedOverlay, other: referenceAddress } = fields;
-    if (name === "cut") cut.receive({ error });
-    else if (name === "alike") {
-      const reference = scene.traces.find(({ address }) => address === referenceAddress);
-      receiveAlike({ key, other: reference?.key, error });
-    } else if (maps.receiveError({ key, as: requestedOverlay, error })) drawing.draw();
-    else drawing.tell(toText(error));
+  // Ask the server about a translation.
+  function ask(name, { address }, fields) {
+    const { selection, asked } = store.state;
+    return askServer(`page_${name}`, { address, fields: { ...fields, selection, asked } });
   }
 
-  // Receive an answer of viz/questions/maps.py or a payload; linkState: see receiveTrace(). The fields of a value tell what it
-  // is:
-  //   format         a payload of a translation, which may have the fields `tiles` and `strips` too
-  //   invitation     words to show while nothing is translated
-  //   cut            {same, before, after, words, opens}: the sentence translated without the pinned edge
-  //   kept           the payload of a second sentence, to compare with
-  //   alike          {key, other, words, cosine, others}: how similar two sentences' common words are
-  //   file           {name, blob}: an exported file
-  //   cell           {head, row, column, value}: an exact weight of a large map, of the translation `key`
-  //   layers, tiles, overlay   parts of the translation `key` (maps.receiveParts)
-  async function receive(value, linkState) {
-    if (value.format) await receiveTrace(value, linkState);
-    else if (value.invitation) {
-      showParts();
-      showInvitation(root, value.invitation);
-    } else if (value.cut) cut.receive(value.cut);
-    else if (value.kept) await receiveReference(value.kept);
-    else if (value.alike) receiveAlike(value.alike);
-    else if (value.file) download(value.file.name, value.file.blob);
-    else if (value.cell) receiveCell(value);
-    else if (value.layers || value.overlay || value.tiles) await receiveParts(value);
+  function tell(message) {
+    drawing.tell(toText(message));
   }
 
-  function receiveCell({ key, cell }) {
-    maps.receiveCell(key, cell);
-    if (scene.map?.pyramid) views.large.redraw();
-    maps.askAhead();
-    if (key === scene.trace.key && isPointed(cell.row, cell.column))
-      drawing.point(cell.row, cell.column);
-  }
-
-  async function receiveParts(part) {
-    const owner = await maps.receiveParts(part),
-      { trace, map, state } = scene;
+  // Draw a part of a translation that has arrived: layers, thumbnails, strips, tiles, an overlay, or an exact weight of a
+  // large map (viz/questions/maps.py).
+  function showPart(trace, { cell, thumbnails, strips }) {
+    const { map, state } = scene;
     const isShownKind = ({ kind }) => kind === state.kind;
-    if (!map || owner !== trace || part.thumbnails?.some(isShownKind)) drawing.draw();
-    else if (part.strips?.some(isShownKind)) drawing.drawHeads();
+    if (!map || trace !== scene.trace || thumbnails?.some(isShownKind)) drawing.draw();
+    else if (strips?.some(isShownKind)) drawing.drawHeads();
     if (scene.map?.pyramid) views.large.redraw(); // its tiles are requested first
     maps.askAhead();
+    if (cell && trace === scene.trace && isPointed(cell.row, cell.column))
+      drawing.point(cell.row, cell.column);
   }
 
   function remember(...traces) {
@@ -287,36 +252,31 @@ export default function explorer(root, api) {
     controls.history(scene.traces, scene.trace);
   }
 
-  // Receive the second sentence of a comparison.
-  async function receiveReference(payload) {
-    const reference = traceByKey(payload.key) ?? (await Trace.from(payload));
-    remember(...new Set([reference, scene.trace]));
-    compareWith(reference);
-  }
-
   function compareWith(reference) {
     views.compare.setReference(reference);
     update({ view: "compare", compare: "pair" });
   }
 
-  // Compare with a link's sentence, which is here already or is translated by the same model.
-  function compareWithText(text) {
+  // Compare with another sentence, which is here already or is translated by the same model.
+  async function compareWithText(text) {
     if (!text || !pairs) return;
-    const reference = views.compare.findPlain(text);
-    if (reference) compareWith(reference);
-    else ask("beside", { key: scene.trace.key, text });
+    const known = views.compare.findPlain(text);
+    if (known) return compareWith(known);
+    const { error, kept } = await ask("beside", scene.trace, { text });
+    if (error) return tell(error);
+    const reference = traceByKey(kept.key) ?? (await Trace.from(kept));
+    remember(...new Set([reference, scene.trace]));
+    compareWith(reference);
   }
 
-  function receiveAlike(answer) {
-    views.compare.receiveAlike(answer);
-    if (scene.trace.key === answer.key && scene.state.view === "compare") drawing.draw(scene.state);
-  }
-
-  // Receive a translation and show it. linkState: the state to open, if a link asked for the translation.
-  async function receiveTrace(payload, linkState) {
-    scene.trace = traceByKey(payload.key) ?? (await Trace.from(payload));
+  // Receive a translation and show it, or {invitation}: words to show while nothing is translated. linkState: the state to
+  // open, if a link asked for the translation.
+  async function receive(payload, linkState) {
+    const { invitation = null } = payload;
+    if (!invitation) scene.trace = traceByKey(payload.key) ?? (await Trace.from(payload));
     showParts();
-    showInvitation(root, null);
+    showInvitation(root, invitation);
+    if (invitation) return;
     remember(scene.trace);
     const { selection, link } = payload;
     if (link) scene.state = states.parseFragment(link).state; // an exported file opens with the state it was made in
@@ -325,8 +285,7 @@ export default function explorer(root, api) {
     store.set({ drawCount: store.state.drawCount + 1 }); // read by the address, the tours, and the panel that checks maps
   }
 
-  // Receive a translation after those before it, however long each takes to unpack: the last one stays on the page. Answers
-  // of ask() need no order, because each names the translation that it belongs to.
+  // Receive a translation after those before it, however long each takes to unpack: the last one stays on the page.
   let lastReceipt = Promise.resolve();
   function receiveNext(value, linkState) {
     lastReceipt = lastReceipt.then(() => receive(value, linkState)).catch(reportError);

@@ -9,8 +9,6 @@ import { createLargeMap } from "./views/pyramid.js";
 
 const MOST_TILES = 40; // per request
 const RETRY_PAUSE = 150; // milliseconds until the request for a cell is repeated, if another request was under way
-const PATIENCE = 15000; // milliseconds after which a request counts as lost
-const MOST_OVERLAYS = 100; // overlays per translation
 
 // Return a key of everything an overlay's map depends on: heads share it where the map does not
 // depend on the head.
@@ -51,46 +49,51 @@ async function overlayMap({ rows, columns, codec, data, ...descriptor }, { kinds
  * Create the maps of a scene.
  * @param {object} setup
  * @param {any} setup.scene what the explorer shows
- * @param {(name: string, fields: any) => void} setup.ask sends a question to the server
+ * @param {(name: string, trace: any, fields: any) => Promise<any>} setup.ask asks the server about a translation
  * @param {(row: number, column: number) => boolean} setup.isPointed whether a cell of a large map is pointed at
+ * @param {(trace: any, part: any) => void} setup.show draws a part of a translation that has arrived
+ * @param {(error: any) => void} setup.tell shows a message
  */
-export function createMaps({ scene, ask, isPointed }) {
-  let requestedAt = null; // time of the request under way, or null
+export function createMaps({ scene, ask, isPointed, show, tell }) {
+  let isAsking = false;
   const lackingThumbnails = new Set(); // translations whose thumbnails a comparison waits for
-  const traceOf = (key) => scene.traces.find((trace) => trace.key === key);
 
-  // Send a request unless one is under way; return whether it was sent.
-  function request(event, question) {
-    const now = performance.now();
-    if (requestedAt !== null && now - requestedAt < PATIENCE) return false;
-    requestedAt = now;
-    ask(event, question);
-    return true;
+  // Request a part of a translation unless a request is under way. An exported file has no address to ask about.
+  async function request(name, trace, fields, store = (part) => trace.add(part)) {
+    if (isAsking || !trace.address) return;
+    isAsking = true;
+    const { error, ...part } = await ask(name, trace, fields);
+    if (!error) await store(part);
+    else if (name === "overlay") trace.overlays.set(fields.as, { refused: error });
+    isAsking = false;
+    if (error && name !== "overlay") tell(error);
+    else show(trace, part);
   }
 
   // Request layers, and a kind's thumbnails if they are missing.
   const askLayers = (trace, layers, kind) =>
-    request("layers", {
-      key: trace.key,
-      wanted: layers,
-      thumbnails: trace.lacks(kind) ? [kind] : [],
-    });
+    request("layers", trace, { wanted: layers, thumbnails: trace.lacks(kind) ? [kind] : [] });
 
   // Return a map, null while it is missing, or {refused: words}. Missing layers are requested only
   // for the translation that is shown.
   function mapOf(trace, state) {
     const view = states.viewOf(state),
       overlay = states.overlayOf(state, scene.overlays);
-    if (overlay) {
-      const as = overlayKey(overlay, view),
-        map = trace.overlays.get(as);
-      if (!map) request("overlay", { key: trace.key, overlay: overlay.id, view, as });
-      return map ?? null;
-    }
+    if (overlay) return overlayOf(trace, overlay, view);
     if (trace.kinds[view.kind].large) return largeMapOf(trace, view);
     const missing = model.missingLayers(trace, view);
     if (missing.length && trace === scene.trace) askLayers(trace, missing, view.kind);
     return missing.length ? null : model.scoreMap(trace, view);
+  }
+
+  function overlayOf(trace, overlay, view) {
+    const as = overlayKey(overlay, view),
+      map = trace.overlays.get(as);
+    if (!map)
+      request("overlay", trace, { overlay: overlay.id, view, as }, async (part) =>
+        trace.overlays.set(as, await overlayMap(part.overlay, trace)),
+      );
+    return map ?? null;
   }
 
   function largeMapOf(trace, view) {
@@ -102,21 +105,23 @@ export function createMaps({ scene, ask, isPointed }) {
   }
 
   const tiles = ({ head }, missing) =>
-    request("tiles", { key: scene.trace.key, head, wanted: missing.slice(0, MOST_TILES) });
+    request("tiles", scene.trace, { head, wanted: missing.slice(0, MOST_TILES) });
 
   // Request the exact weight of a cell of a large map; its tile has one byte per cell.
   function exact(map, row, column) {
-    if (map !== scene.map || !isPointed(row, column)) return;
-    if (map.pyramid.exact.has(`${row}.${column}`)) return;
-    if (!request("cell", { key: scene.trace.key, head: map.head, row, column }))
-      setTimeout(() => exact(map, row, column), RETRY_PAUSE);
+    const { exact: values } = map.pyramid,
+      place = `${row}.${column}`;
+    if (map !== scene.map || !isPointed(row, column) || values.has(place)) return;
+    if (isAsking) setTimeout(() => exact(map, row, column), RETRY_PAUSE);
+    const store = ({ cell }) => values.set(place, cell.value);
+    request("cell", scene.trace, { head: map.head, row, column }, store);
   }
 
   // Request ahead: thumbnails of the other kinds, then the other layers of this kind one by one.
   function askAhead() {
     const { trace, state } = scene,
       { kind } = state;
-    if (requestedAt !== null) return;
+    if (isAsking) return;
     const lacking = [...lackingThumbnails].find((trace) => trace.lacks(kind));
     if (lacking) {
       lackingThumbnails.delete(lacking); // requested once, because the server may have forgotten it
@@ -124,7 +129,7 @@ export function createMaps({ scene, ask, isPointed }) {
     }
     if (!trace.lazy) return;
     const strip = trace.kinds[kind].large ? trace.kinds[kind].readings.indexOf(null) : -1;
-    if (strip >= 0) return request("layers", { key: trace.key, strips: [[kind, strip]] });
+    if (strip >= 0) return request("layers", trace, { strips: [[kind, strip]] });
     const lackingKind = [kind, ...Object.keys(trace.kinds)].find((name) => trace.lacks(name));
     if (lackingKind) return askLayers(trace, [], lackingKind);
     const next = trace.kinds[kind].large ? -1 : trace.weights[kind].indexOf(null);
@@ -137,35 +142,5 @@ export function createMaps({ scene, ask, isPointed }) {
     exact,
     askAhead,
     lackingThumbnails, // each drawing clears and fills it
-    // Receive the exact weight of a cell of a large map.
-    receiveCell(key, { head, row, column, value }) {
-      const pyramid = traceOf(key)?.pyramid(...head);
-      pyramid?.exact.set(`${row}.${column}`, value);
-      requestedAt = null;
-    },
-    // Add the parts of an answer to their translation. Returns it once they are all there, so that
-    // it is redrawn once.
-    async receiveParts({ key, layers = [], thumbnails = [], strips = [], tiles, overlay, as }) {
-      const trace = traceOf(key);
-      if (trace) {
-        for (const block of layers) await trace.add(block);
-        for (const thumbnail of thumbnails) await trace.addThumbnails(thumbnail);
-        for (const strip of strips) await trace.addStrip(strip);
-        if (tiles) await trace.addTiles(tiles);
-        if (overlay) trace.overlays.set(as, await overlayMap(overlay, trace));
-        if (trace.overlays.size > MOST_OVERLAYS)
-          trace.overlays.delete(trace.overlays.keys().next().value);
-      }
-      requestedAt = null;
-      return trace;
-    },
-    // Receive an error. as: the key of the overlay that was requested, if any. Returns whether the
-    // error is about a map of the translation that is shown.
-    receiveError({ key, as, error }) {
-      const trace = as && traceOf(key);
-      trace?.overlays.set(as, { refused: error });
-      requestedAt = null;
-      return Boolean(trace) && trace === scene.trace;
-    },
   };
 }

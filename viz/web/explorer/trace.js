@@ -88,19 +88,22 @@ export class Trace {
   }
 
   static async from(payload) {
-    const trace = new Trace(payload),
-      { blocks, thumbnails = [], strips = [], tiles = [] } = payload;
-    await Promise.all([
-      ...blocks.map((block) => trace.add(block)),
-      ...thumbnails.map((block) => trace.addThumbnails(block)),
-      ...strips.map((strip) => trace.addStrip(strip)),
-      ...tiles.map((block) => trace.addTiles(block)),
-    ]);
-    payload.blocks = payload.thumbnails = []; // decoded by now
+    const trace = new Trace(payload);
+    await trace.add({ ...payload, layers: payload.blocks });
     return trace;
   }
 
-  async add(block) {
+  // Add parts: blocks of layers, thumbnails of kinds, strips of large maps' thumbnails, and tiles of a head or several.
+  async add({ layers = [], thumbnails = [], strips = [], tiles = [] }) {
+    await Promise.all([
+      ...layers.map((block) => this.#addLayers(block)),
+      ...thumbnails.map((block) => this.#addThumbnails(block)),
+      ...strips.map((strip) => this.#addStrip(strip)),
+      ...[tiles].flat().map((block) => this.#addTiles(block)),
+    ]);
+  }
+
+  async #addLayers(block) {
     const values = await decodeBlock(block),
       { heads, queries, keys } = this.kinds[block.kind],
       size = heads * queries * keys;
@@ -110,17 +113,27 @@ export class Trace {
     }
   }
 
-  async addThumbnails(block) {
-    const { kind, rows, columns } = block;
-    this.thumbnails[kind] = { rows, columns, values: await decodeBlock(block) };
+  async #addThumbnails(block) {
+    this.thumbnails[block.kind] = { ...block, values: await decodeBlock(block) };
   }
 
   // Add a layer's thumbnails and readings, for a kind whose maps are large.
-  async addStrip(strip) {
-    const { kind, layer, rows, columns } = strip;
-    (this.strips[kind] ||= [])[layer] = { rows, columns, values: await decodeBlock(strip) };
+  async #addStrip(strip) {
+    const { kind, layer } = strip;
+    (this.strips[kind] ||= [])[layer] = { ...strip, values: await decodeBlock(strip) };
     this.kinds[kind].entropies[layer] = strip.entropies;
     this.kinds[kind].readings[layer] = strip.readings;
+  }
+
+  async #addTiles({ kind, layer, head, tiles }) {
+    const pyramid = this.pyramid(kind, layer, head);
+    for (const tile of tiles) {
+      const [largest, mean] = await Promise.all([
+        unpack(tile.largest),
+        tile.mean && unpack(tile.mean),
+      ]);
+      pyramid.add(tile, largest, mean);
+    }
   }
 
   pyramid(kind, layer, head) {
@@ -131,17 +144,6 @@ export class Trace {
     this.pyramids.set(name, pyramid);
     if (this.pyramids.size > PYRAMIDS) this.pyramids.delete(this.pyramids.keys().next().value);
     return pyramid;
-  }
-
-  async addTiles({ kind, layer, head, tiles }) {
-    const pyramid = this.pyramid(kind, layer, head);
-    for (const tile of tiles) {
-      const [largest, mean] = await Promise.all([
-        unpack(tile.largest),
-        tile.mean && unpack(tile.mean),
-      ]);
-      pyramid.add(tile, largest, mean);
-    }
   }
 
   // Whether nothing of some heads of a kind has arrived.

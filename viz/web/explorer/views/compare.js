@@ -16,8 +16,6 @@ import { createDetail } from "./detail.js";
 import { fitsBothTokens } from "./frame.js";
 import { createPalette, chosenColours } from "./scale.js";
 
-const ANSWERS = 12; // remembered answers about similarity
-
 // Return a table of similarities: a row per word, a column per layer. answer: {words, cosine,
 // others} or {error} of viz/explorer/compare.py; word: the word that a minimal pair is about.
 function similarityTable({ words, cosine, others, error }, word) {
@@ -54,9 +52,18 @@ function similarityTable({ words, cosine, others, error }, word) {
  * @param {(trace: any, state: any) => any} setup.mapOf null while a map is missing
  * @param {Set<any>} setup.lackingThumbnails translations whose thumbnails are to be requested
  * @param {any} setup.pairs minimal pairs per language (viz/explorer/compare.py); none without a server
- * @param {(name: string, fields: any) => void} setup.ask
+ * @param {(name: string, trace: any, fields: any) => Promise<any>} setup.ask
+ * @param {(text: string) => void} setup.compareWithText translates a second sentence
  */
-export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, ask }) {
+export function createCompare({
+  scene,
+  update,
+  mapOf,
+  lackingThumbnails,
+  pairs,
+  ask,
+  compareWithText,
+}) {
   const quiet = { hover: () => {}, pin: () => {} };
   const left = createDetail(quiet),
     right = createDetail(quiet);
@@ -71,7 +78,7 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
   });
   const pairMenu = createSelect(t("Minimal pair"), {}, (value) => {
     chosenPair = minimalPairs()[value] ?? null;
-    if (chosenPair) ask("beside", { key: scene.trace.key, text: chosenPair.first });
+    if (chosenPair) compareWithText(chosenPair.first);
   });
   pairMenu.root.classList.add("minimal");
   const lookFor = el("p", { class: "look", role: "status" }),
@@ -83,7 +90,7 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
     pickedKey = null, // key of the translation chosen to compare with
     reference = null; // the translation on the other side: the chosen one, else the last before this
   let chosenPair = null; // the chosen minimal pair, until both its sentences are here
-  const answers = new Map(); // "key key" -> answer for alikeTable(), or null while it is requested
+  const answers = new Map(); // "key key" -> answer for similarityTable(), or null while it is requested
 
   const minimalPairs = () => pairs?.[scene.trace?.language] ?? [];
   const others = () => scene.traces.filter((trace) => trace !== scene.trace);
@@ -191,7 +198,10 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
     const key = `${reference.key} ${trace.key}`;
     if (!answers.has(key)) {
       answers.set(key, null);
-      ask("alike", { key: trace.key, other: reference.address });
+      ask("alike", trace, { other: reference.address }).then((answer) => {
+        answers.set(key, answer.alike ?? answer);
+        update({});
+      });
     }
     const answer = answers.get(key);
     similarity.replaceChildren(
@@ -233,10 +243,6 @@ export function createCompare({ scene, update, mapOf, lackingThumbnails, pairs, 
       pickedKey = key;
       if (chosenPair) translateLink({ text: chosenPair.second, direction, checkpoint, beam: 1 });
       chosenPair = null;
-    },
-    receiveAlike({ key, other, ...answer }) {
-      answers.set(`${other} ${key}`, answer);
-      if (answers.size > ANSWERS) answers.delete(answers.keys().next().value);
     },
   };
 }
