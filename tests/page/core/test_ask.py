@@ -108,12 +108,12 @@ def test_a_notice_says_that_a_toy_is_being_retrained(page) -> None:
     lines = [{"training": {"update": 5, "of": 9}}, {"training": {"update": 9, "of": 9}}, {"n": 1}]
     page.evaluate("""() => {
       window.notices = [];
-      const text = () => document.getElementById("atlas-notice")?.textContent ?? "";
+      const text = () => document.querySelector(".atlas-told")?.textContent ?? "";
       new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
     }""")
     assert ask(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
     assert "Training your network again: update 9 of 9" in page.evaluate("notices")
-    assert page.evaluate("document.getElementById('atlas-notice').hidden")
+    assert page.evaluate("document.querySelector('.atlas-told').textContent") == ""
 
 
 def test_progress_and_a_restart_after_a_broken_connection_are_reported(page) -> None:
@@ -132,7 +132,7 @@ def test_progress_and_a_restart_after_a_broken_connection_are_reported(page) -> 
     page.evaluate(SERVER, replies)
     page.evaluate("""() => {
       window.notices = [];
-      const text = () => document.getElementById("atlas-notice")?.textContent ?? "";
+      const text = () => document.querySelector(".atlas-told")?.textContent ?? "";
       new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
       atlas.ask("page_one", {});
     }""")

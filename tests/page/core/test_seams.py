@@ -44,7 +44,7 @@ def test_a_registered_format_has_its_button(open_traces, hand_made_trace, monkey
     assert page.locator(".exports button", has_text="RAW").get_attribute("title") == "The numbers alone"
     assert download(page, "COUNT", tmp_path) == b"8 to 6"
     page.locator(".thumbnail[data-layer='2'][data-head='1']").click()
-    choose(page, "Tokens", "words")
+    choose(page, "Tokens", "true")
     choose(page, "Heads", "max")
     view = View("cross", 2, 1, combine="max", words=True, predicted=True)
     assert np.array_equal(

@@ -34,7 +34,7 @@ DRAWN = """() => {
     colours: bar.match(/rgb\\([^)]*\\)/g).map((colour) => colour.match(/\\d+/g).map(Number)),
     rows: texts('row'), columns: texts('column'), heading: document.querySelector('.heading-line').textContent };
 }"""
-COLOUR_ERROR = 1 / 255  # of a share that is read from a colour, of 256 steps
+COLOUR_ERROR = 1.5 / 255  # of a share that is read from a colour: one of 256 steps, some of which look the same
 
 COUNT_DOWNLOADS = """() => {
   if (window.__handed !== undefined) return;
@@ -119,7 +119,7 @@ def drawn(page) -> dict:
     pixels, colours = np.reshape(plot["pixels"], plot["shape"]), np.array(plot["colours"])
     places = np.linspace(0, len(colours) - 1, 256)
     steps = np.stack([np.interp(places, range(len(colours)), channel) for channel in colours.T], axis=1)
-    nearest = np.abs(pixels[..., None, :3] - steps).sum(-1).argmin(-1)
+    nearest = np.abs(pixels[..., None, :3] - np.floor(steps + 0.5)).sum(-1).argmin(-1)
     plot["z"] = np.where(pixels[..., 3] == 0, np.nan, nearest / 255)
     return plot
 

@@ -60,7 +60,11 @@ def test_every_option_draws_the_same_map_as_python(open_traces, hand_made_trace)
         ("rollout", "words", "show", "predicted"),
         ("single", "pieces", "renormalise", "read"),
     ):
-        for label, value in (("Heads", combine), ("Tokens", words), ("Special", special), ("Rows", rows)):
+        tokens, by = (
+            "whole words" if words == "words" else "subwords",
+            f"the token it {'writes' if rows == 'predicted' else 'reads'}",
+        )
+        for label, value in (("Heads", combine), ("Tokens", tokens), ("Special", special), ("Rows", by)):
             choose(page, label, value)
         view = View(
             "cross", 1, 2, combine=combine, words=words == "words", special=special, predicted=rows == "predicted"
@@ -73,10 +77,7 @@ def test_every_option_draws_the_same_map_as_python(open_traces, hand_made_trace)
             assert expected.unit in reading
         if expected.hidden is not None:
             assert f"{100 * expected.hidden:.1f}% of the mass was on hidden tokens" in reading
-        assert (
-            page.inner_text(".axis-label.row-title")
-            == f"query: the token it {'writes' if rows == 'predicted' else 'reads'}"
-        )
+        assert page.inner_text(".axis-label.row-title") == f"query: {by}"
     for value, ticks in (
         ("log", ["≤ 0.0001", "0.001", "0.01", "0.1", "1"]),
         ("sqrt", ["0", "0.05", "0.2", "0.5", "1"]),
@@ -132,7 +133,7 @@ def test_the_explorer_works_by_keyboard(open_traces, hand_made_trace):
     press("Enter")
     assert page.locator(".mark.pinned.cell").count() == 1 and "Pinned" in status(page)
     press("Escape")
-    for key, expected in (("w", "words"), ("w", "pieces")):
+    for key, expected in (("w", "true"), ("w", "false")):
         press(key)
         assert page.locator(".atlas-explorer .field", has_text="Tokens").locator("select").input_value() == expected
     press("h")

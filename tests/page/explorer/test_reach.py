@@ -55,7 +55,7 @@ def test_exports_contain_the_exact_weights(open_traces, hand_made_trace, tmp_pat
     alone.goto(file.as_uri())
     alone.wait_for_selector(".detail .plot")
     fields = {label: alone.locator(f".field:has(> span:text-is('{label}')) select") for label in ("Colours", "Tokens")}
-    assert (fields["Colours"].input_value(), fields["Tokens"].input_value()) == ("greys", "words"), (
+    assert (fields["Colours"].input_value(), fields["Tokens"].input_value()) == ("greys", "true"), (
         "the file keeps the view"
     )
     alone.keyboard.press("w")
@@ -76,7 +76,7 @@ def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
       value: { writeText: async (text) => { window.__copied = text; } } })""")
     page.locator(".thumbnail[data-layer='2'][data-head='1']").click()
     page.locator(".thumbnail[data-layer='1'][data-head='3']").click(modifiers=["Shift"])
-    for label, value in (("Scale", "log"), ("Colours", "cividis"), ("Special", "renormalise"), ("Rows", "read")):
+    for label, value in (("Scale", "log"), ("Colours", "cividis"), ("Special", "renormalise"), ("Rows", "false")):
         choose(page, label, value)
     expected = drawn(page)
     page.locator(".exports button", has_text="Copy link").click()

@@ -10,7 +10,8 @@ import { toText } from "./language.js";
 function fillElement(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    if (key.startsWith("on"))
+      for (const name of key.split(" ")) node.addEventListener(name.slice(2), value);
     else if (key === "style") /** @type {any} */ (node).style.cssText = value;
     else node.setAttribute(key, value === true ? "" : String(toText(value)));
   }
@@ -24,8 +25,8 @@ function fillElement(node, attributes, children) {
 }
 
 /**
- * Create an HTML element. Strings become text, never markup; an attribute `onNAME` is a listener; attributes that are
- * null, undefined or false are left out.
+ * Create an HTML element. Strings become text, never markup; an attribute `onNAME`, or `onNAME onNAME`, is a listener;
+ * attributes that are null, undefined or false are left out.
  *
  *     el("button", { type: "button", onclick: save }, "Save")
  *
@@ -101,14 +102,22 @@ export function showInvitation(root, words) {
 }
 
 /** @type {any} */
-let noticeBox = null;
+let messages = null;
+/** @type {any} */
+let noticeTimer = null;
 
-/** Show a short message at the foot of the page while an answer takes long; "" hides it. @param {string} words */
-export function showNotice(words) {
-  if (!noticeBox)
-    document.body.append((noticeBox = el("p", { id: "atlas-notice", role: "status" })));
-  noticeBox.hidden = !words;
-  noticeBox.replaceChildren(words);
+/** Return the box of short messages at the foot of the page. */
+export const noticeBox = () =>
+  (messages ||= document.body.appendChild(el("p", { class: "atlas-told", role: "status" })));
+
+/**
+ * Show a short message at the foot of the page; "" hides it.
+ * @param {string} words @param {number | null} [milliseconds] until it is hidden; null: until the next message
+ */
+export function showNotice(words, milliseconds = null) {
+  clearTimeout(noticeTimer);
+  noticeBox().textContent = words;
+  if (milliseconds) noticeTimer = setTimeout(showNotice, milliseconds, "");
 }
 
 /** Return the value of a custom property of the page's style sheet, such as a colour. @param {string} name */

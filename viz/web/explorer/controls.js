@@ -38,12 +38,14 @@ export function createSelect(label, options, onPick, title = null) {
     field,
     offer: (entries) =>
       field.replaceChildren(...entries.map(([value, text]) => el("option", { value }, text))),
-    show: (value) => field.value !== value && (field.value = value),
+    show: (value) => (field.value = value),
   };
   menu.offer(Object.entries(options));
   return menu;
 }
 
+// Values of the state that are no texts, as menus name them.
+const VALUES = { null: null, true: true, false: false };
 const VIEW_KEYS = { map: "m", lines: "l", text: "t", compare: "c" };
 
 /**
@@ -67,72 +69,57 @@ export function createControls(overlays, update, open) {
     (value) => update({ view: value }),
     VIEW_KEYS,
   );
-  // A menu that sets a field of the state.
-  const choice = (name, label, options, title) =>
-    createSelect(label, options, (value) => update({ [name]: value }), title);
-  const overlay = choice(
-    "overlay",
-    t("Measure"),
-    {
-      "": t("attention weight"),
-      ...Object.fromEntries(overlays.map((o) => [o.id, toText(o.title)])),
-    },
-    t("What a cell shows: attention, or something computed in its place"),
+  const measures = Object.fromEntries(overlays.map(({ id, title }) => [id, toText(title)]));
+  // Menus by the field of the state that they set: label, options value -> text, tooltip.
+  const settings = {
+    overlay: [
+      t("Measure"),
+      { "": t("attention weight"), ...measures },
+      t("What a cell shows: attention, or something computed in its place"),
+    ],
+    combine: [
+      t("Heads"),
+      { single: t("one head"), mean: t("mean"), max: t("maximum"), rollout: t("rollout") },
+      t("One head, or several as one map. Shift-click thumbnails to choose which."),
+    ],
+    words: [
+      t("Tokens"),
+      { false: t("subwords"), true: t("whole words") },
+      t("Whole words: sum over a word's keys, mean over its queries; rows still sum to 1"),
+    ],
+    glosses: [
+      t("Glosses"),
+      { false: t("none"), true: t("from the model's links") },
+      t(
+        "Below each word of the sentences, what it became, as linked by the model's own attention: a guess",
+      ),
+    ],
+    special: [
+      t("Special"),
+      { show: t("shown"), hide: t("hidden"), renormalise: t("hidden, rows rescaled") },
+      t("The language symbol, <s> and </s>"),
+    ],
+    predicted: [
+      t("Rows"),
+      { null: t("reads → writes"), true: t("the token it writes"), false: t("the token it reads") },
+      t("A decoder row reads one token and writes the next"),
+    ],
+    transform: [t("Scale"), { linear: t("linear"), sqrt: t("square root"), log: t("logarithmic") }],
+    range: [t("Range"), { fixed: t("0 to 1"), own: t("own maximum") }],
+    colours: [t("Colours"), { viridis: "viridis", cividis: "cividis", greys: t("greys") }],
+  };
+  const menus = Object.fromEntries(
+    Object.entries(settings).map(([name, [label, options, title]]) => {
+      const pick = (value) => update({ [name]: value in VALUES ? VALUES[value] : value });
+      return [name, createSelect(label, options, pick, title)];
+    }),
   );
+  const { overlay, combine, words, glosses, special, predicted, range, colours } = menus;
   overlay.root.classList.add("wide");
-  const combine = choice(
-    "combine",
-    t("Heads"),
-    { single: t("one head"), mean: t("mean"), max: t("maximum"), rollout: t("rollout") },
-    t("One head, or several as one map. Shift-click thumbnails to choose which."),
-  );
-  const words = createSelect(
-    t("Tokens"),
-    { pieces: t("subwords"), words: t("whole words") },
-    (value) => update({ words: value === "words" }),
-    t("Whole words: sum over a word's keys, mean over its queries; rows still sum to 1"),
-  );
-  const glosses = createSelect(
-    t("Glosses"),
-    { "": t("none"), links: t("from the model's links") },
-    (value) => update({ glosses: value === "links" }),
-    t(
-      "Below each word of the sentences, what it became, as linked by the model's own attention: a guess",
-    ),
-  );
-  const special = choice(
-    "special",
-    t("Special"),
-    { show: t("shown"), hide: t("hidden"), renormalise: t("hidden, rows rescaled") },
-    t("The language symbol, <s> and </s>"),
-  );
-  const rows = createSelect(
-    t("Rows"),
-    {
-      both: t("reads → writes"),
-      predicted: t("the token it writes"),
-      read: t("the token it reads"),
-    },
-    (value) => update({ predicted: value === "both" ? null : value === "predicted" }),
-    t("A decoder row reads one token and writes the next"),
-  );
-  const transform = choice("transform", t("Scale"), {
-    linear: t("linear"),
-    sqrt: t("square root"),
-    log: t("logarithmic"),
-  });
-  const range = choice("range", t("Range"), { fixed: t("0 to 1"), own: t("own maximum") });
-  const colours = choice("colours", t("Colours"), {
-    viridis: "viridis",
-    cividis: "cividis",
-    greys: t("greys"),
-  });
+  overlay.root.hidden = !overlays.length;
   const sentence = createSelect(t("Sentence"), {}, open, t("Your last translations stay here"));
   sentence.root.classList.add("wide", "history");
-  const stateMenus = { overlay, combine, special, transform, range, colours };
-  const menus = [combine, words, glosses, special, rows, transform, range, colours, sentence];
-  if (overlays.length) menus.unshift(overlay);
-  const roots = menus.map((menu) => menu.root);
+  const roots = [...Object.values(menus), sentence].map((menu) => menu.root);
   return {
     kind: kind.root,
     view: view.root,
@@ -153,16 +140,14 @@ export function createControls(overlays, update, open) {
       for (const button of view.buttons) button.disabled = large && button.dataset.value !== "map";
       combine.field.disabled = large || Boolean(state.overlay);
       colours.field.disabled = Boolean(map?.signed);
-      rows.field.disabled = state.kind === "encoder_self";
+      predicted.field.disabled = state.kind === "encoder_self";
       const [low, high] = (map?.range ?? [0, 1]).map((value) => formatSignificant(value, 3));
       range.field.options[0].textContent = t("{low} to {high}", { low, high });
       kind.show(state.kind);
       view.show(state.view);
-      for (const [name, menu] of Object.entries(stateMenus)) menu.show(state[name]);
-      words.show(state.words ? "words" : "pieces");
-      glosses.show(state.glosses ? "links" : "");
-      const { [state.kind]: predicted = false } = state.predicted; // an encoder's rows have one token
-      rows.show({ null: "both", true: "predicted", false: "read" }[predicted]);
+      const { [state.kind]: named = false } = state.predicted; // an encoder's rows have one token
+      for (const [name, menu] of Object.entries(menus))
+        menu.show(String(name === "predicted" ? named : state[name]));
     },
   };
 }

@@ -41,7 +41,6 @@ export function createDrawing(explorer) {
   // and the sentences after the next frame; thumbnails and legend only if their kind, scale or
   // colours differ from those of `before`. The same state draws the map for a new width.
   function draw(before = null) {
-    views.measure();
     const { state, trace } = scene,
       overlay = overlayOf(),
       answer = maps.mapOf(trace, state);
@@ -139,20 +138,10 @@ export function createDrawing(explorer) {
 
   // Describe a head below the thumbnails.
   function hover(layer, head) {
-    const { state, trace } = scene,
-      { entropies, readings } = trace.kinds[state.kind];
-    const place = { layer: layer + 1, head: head + 1 };
-    if (layer === null) tip.textContent = words.thumbnailsTip(overlayOf());
-    else if (!readings[layer]) tip.textContent = t("Layer {layer} · Head {head}", place);
-    else {
-      const named = words.headNames(trace, state.kind, layer, head);
-      tip.textContent =
-        t("Layer {layer}, head {head}: {reading} · {bits} bits", {
-          ...place,
-          reading: readings[layer][head],
-          bits: entropies[layer][head].toFixed(2),
-        }) + (named && ` · ${named}`);
-    }
+    tip.textContent =
+      layer === null
+        ? words.thumbnailsTip(overlayOf())
+        : words.headLabel(scene.trace, scene.state.kind, layer, head);
   }
 
   const pointing = (row, column) =>

@@ -247,15 +247,21 @@ export function mapSummary(state, trace, map, used, overlay = null) {
   return `${name} ${t("{rows} rows, {columns} columns. Strongest: {edges}.", words)}`;
 }
 
-/** Return the names that a survey gave a head, with their values; "" if it has none. */
-export function headNames(trace, kind, layer, head) {
+/** Return a head's place, its reading, and the names that a survey gave it. */
+export function headLabel(trace, kind, layer, head) {
+  const { entropies, readings } = trace.kinds[kind],
+    place = { layer: layer + 1, head: head + 1 };
+  const reading = readings[layer]
+    ? t("Layer {layer}, head {head}: {reading}, entropy {bits} bits", {
+        ...place,
+        reading: readings[layer][head],
+        bits: entropies[layer][head].toFixed(2),
+      })
+    : t("Layer {layer} · Head {head}", place);
   const names = trace
     .names(kind, layer, head)
     .map(({ title, value }) => `${toText(title)} ${value.toFixed(2)}`);
-  return names.length
-    ? t("over {n} sentences: {names}", {
-        n: trace.marks.sentences,
-        names: names.join(", "),
-      })
-    : "";
+  if (!names.length) return reading;
+  const values = { n: trace.marks.sentences, names: names.join(", ") };
+  return `${reading}; ${t("over {n} sentences: {names}", values)}`;
 }

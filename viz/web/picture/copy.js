@@ -1,6 +1,6 @@
 // Pictures of the page that can be copied: a small button copies one as an image with a title and a
 // caption, so that it explains itself on a slide.
-import { button as plainButton, download, el, cssVariable } from "../core/dom.js";
+import { button as plainButton, download, el, cssVariable, showNotice } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { SCALE, nodeSvg as drawn, svgDocument, escapeXml } from "./drawing.js";
 
@@ -56,14 +56,6 @@ export function captionSvg(svg, title, caption) {
   return svgDocument(inner + 2 * PAD, tall, parts.join(""));
 }
 
-let messageBox = null,
-  messageTimer = 0;
-function showMessage(words) {
-  clearTimeout(messageTimer);
-  messageBox.textContent = words;
-  messageTimer = setTimeout(() => messageBox.replaceChildren(), SHOWN);
-}
-
 // Copy a picture to the clipboard, or save it as a file if that is not allowed.
 async function copyPicture(node, about) {
   const title = about.title(),
@@ -73,7 +65,7 @@ async function copyPicture(node, about) {
   try {
     // Pass the promise, not the picture: a browser may allow writing only right after a click.
     await navigator.clipboard.write([new ClipboardItem({ "image/png": making })]);
-    return showMessage(t("Copied as an image: paste it into a slide."));
+    return showNotice(t("Copied as an image: paste it into a slide."), SHOWN);
   } catch {
     // not allowed: save it
   }
@@ -81,9 +73,9 @@ async function copyPicture(node, about) {
     name = `${words.join("-").slice(0, 80)}.png`;
   try {
     download(name, await making);
-    showMessage(t("Saved as {name}: the clipboard is not available here.", { name }));
+    showNotice(t("Saved as {name}: the clipboard is not available here.", { name }), SHOWN);
   } catch (error) {
-    showMessage(t("No picture could be made: {why}.", { why: error.message }));
+    showNotice(t("No picture could be made: {why}.", { why: error.message }), SHOWN);
   }
 }
 
@@ -99,10 +91,6 @@ export const pictureInfo = new WeakMap(); // /** picture -> {node, ...info} @typ
  * @param {Element} node @param {any} about
  */
 export function createPicture(node, about) {
-  if (!messageBox)
-    (document.querySelector(".gradio-container") ?? document.body).append(
-      (messageBox = el("p", { class: "atlas-told", role: "status" })),
-    );
   const words = t("Copy as image"),
     button = plainButton(el("span", {}, words), () => copyPicture(node, about), {
       class: "copy-picture",

@@ -6,7 +6,7 @@
 // through slides (the visitor's "my views"), else through the steps of the picture itself, else through
 // the pictures of the open tab. picture/copy.js lists the fields of a picture's info.
 import { arrowStep, hasModifier } from "../core/keys.js";
-import { button, el, loadStyleOf } from "../core/dom.js";
+import { button, el, loadStyleOf, noticeBox } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { openPanel, openTab, pageLink, replaceFields, isVisible, viewLink } from "../core/links.js";
 import { pictureInfo } from "../picture/copy.js";
@@ -141,7 +141,7 @@ function createPresentation() {
     show(choose());
     const info = currentInfo();
     if (tour) liftToTopLayer(tour);
-    const lifted = [lectern, current, tour, document.querySelector(".atlas-told")].filter(Boolean);
+    const lifted = [lectern, current, tour, noticeBox()].filter(Boolean);
     // Everything else becomes inert. If that changed what can be reached, the focus may be lost.
     if (reach(lifted) && !(tour ?? lectern).contains(document.activeElement))
       (tour?.querySelector(".moves .strong") ?? current ?? lectern).focus({ preventScroll: true });
@@ -276,8 +276,7 @@ function createPresentation() {
     await enterFullScreen(); // first: what enters the top layer later lies above the full-screen page
     document.documentElement.classList.add("atlas-presenting");
     lectern.showPopover();
-    const messages = document.querySelector(".atlas-told");
-    if (messages) liftToTopLayer(messages);
+    liftToTopLayer(noticeBox());
     window.addEventListener("keydown", keys, true);
     window.addEventListener("resize", changed);
     document.addEventListener("fullscreenchange", leaveWithFullScreen);
@@ -303,7 +302,7 @@ function createPresentation() {
     document.removeEventListener("fullscreenchange", leaveWithFullScreen);
     show(null);
     reach([]);
-    for (const node of [tourSheet(), document.querySelector(".atlas-told")]) dropFromTopLayer(node);
+    for (const node of [tourSheet(), noticeBox()]) dropFromTopLayer(node);
     lectern.hidePopover();
     document.documentElement.classList.remove("atlas-presenting");
     [chosenPicture, deadEnd, slides, place] = [null, null, null, 0];

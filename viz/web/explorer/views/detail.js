@@ -32,11 +32,10 @@ export function createDetail(hooks) {
     /**
      * Draw a map.
      * @param {any} map of scoreMap() in model.js @param {any} colouring of scale.js @param {any} titles {rows, columns, label}
-     * @param {any} [options] compact: without a colour bar; width: of its place, if it was measured; height: to fill; highest:
-     *   the largest height
+     * @param {any} [options] compact: without a colour bar; height: to fill; highest: the largest height
      */
     draw(map, colouring, titles, options = {}) {
-      const width = options.width || stage.root.parentElement.clientWidth || 640,
+      const width = stage.root.parentElement.clientWidth || 640,
         size = measure(map, colouring, titles, { ...options, width }),
         cells = { values: map.values, rows: map.rows.length, columns: map.columns.length };
       paintMap(stage.plot, cells, colouring.colour);

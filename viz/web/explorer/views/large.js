@@ -161,7 +161,8 @@ export function createLarge(hooks) {
     draw(map, colouring, titles, options) {
       const before = stage.current,
         isSame = before?.map.trace === map.trace && before.map.kind === map.kind;
-      const size = measure(map, options),
+      const width = root.parentElement.clientWidth || 640,
+        size = measure(map, { ...options, width }),
         seen = isSame ? before.seen : wholeMap(map);
       stage.show({ map, colouring, size, titles, seen });
       render();

@@ -85,9 +85,7 @@ export function createLines(hooks) {
       },
       text,
     );
-    const enter = () => point(at.row, at.column),
-      leave = () => point(null, null),
-      choose = () => hooks.pin(at.row, at.column);
+    const choose = () => hooks.pin(at.row, at.column);
     return svg(
       "g",
       {
@@ -95,10 +93,8 @@ export function createLines(hooks) {
         tabindex: "0",
         role: "button",
         "aria-label": name,
-        onmouseenter: enter,
-        onmouseleave: leave,
-        onfocus: enter,
-        onblur: leave,
+        "onmouseenter onfocus": () => point(at.row, at.column),
+        "onmouseleave onblur": () => point(null, null),
         onclick: choose,
         onkeydown: (event) => {
           if (event.key !== "Enter" && event.key !== " ") return;

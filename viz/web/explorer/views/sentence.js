@@ -6,13 +6,11 @@ import { moveFocus } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 import { createScrollBox } from "../../lab/scroll.js";
 import { strongestIndices } from "../words.js";
+import { NONE } from "./frame.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
   FAINT = 0.06, // smaller weights have no line
-  SMALLEST = 0.75, // smallest scale of the words; longer sentences scroll
-  TIGHT = { gap: 1, padding: 2 }; // pixels between and beside words where a line would not fit otherwise
-const loose = () => ({ gap: Math.min(12, Math.max(2, 0.006 * innerWidth)), padding: 5, size: 1 });
-const NONE = { row: null, column: null };
+  SMALLEST = 0.75; // smallest scale of the words; longer sentences scroll
 
 /** Create the sentences. @param {{pin: (map: any, row: number | null, column: number | null) => void}} hooks */
 export function createSentence(hooks) {
@@ -33,7 +31,6 @@ export function createSentence(hooks) {
     pinned = NONE,
     shownWords = "", // the words on the page, as JSON
     room = "", // sizes that the words were laid out for
-    spacing = null, // {gap, padding, size} of the words
     isDimmed = false, // whether some lines are hidden
     middles = { keys: [], queries: [] };
 
@@ -77,9 +74,7 @@ export function createSentence(hooks) {
 
   // gloss: what the word became; "" if the model links it with none; null: without glosses
   function word(label, at, gloss) {
-    const name = t("{word}, from the model's links: {gloss}", { word: label, gloss }),
-      point = () => show(at),
-      leave = () => show(pinned);
+    const name = t("{word}, from the model's links: {gloss}", { word: label, gloss });
     return el(
       "button",
       {
@@ -87,10 +82,8 @@ export function createSentence(hooks) {
         class: "word",
         tabindex: "-1",
         "aria-label": gloss ? name : null,
-        onmouseenter: point,
-        onfocus: point,
-        onmouseleave: leave,
-        onblur: leave,
+        "onmouseenter onfocus": () => show(at),
+        "onmouseleave onblur": () => show(pinned),
         onclick: () => hooks.pin(map, at.row, at.column),
       },
       el("bdi", {}, label),
@@ -98,42 +91,18 @@ export function createSentence(hooks) {
     );
   }
 
-  function setSpacing(next) {
-    spacing = next;
-    sheet.style.setProperty("--gap", `${next.gap}px`);
-    sheet.style.setProperty("--padding", `${next.padding}px`);
-    sheet.style.setProperty("--fit", next.size.toFixed(3));
-  }
-
   const sizes = () => `${scroller.clientWidth} ${sheet.offsetWidth}`;
-  const around = ({ gap, padding }, count) => (count - 1) * gap + 2 * count * padding;
 
-  // Return the largest spacing at which both lines fit. Widths at another size are estimated from
-  // the present ones, because laying out would delay a sentence's first picture.
-  function fitSpacing(width) {
-    const boxes = [keys, queries].filter((box) => box.firstChild);
-    const texts = boxes.map(({ firstChild, lastChild, children: { length } }) => {
-      const lineWidth = lastChild.offsetLeft + lastChild.offsetWidth - firstChild.offsetLeft;
-      return [(lineWidth - around(spacing, length)) / spacing.size, length];
-    });
-    const wide = loose();
-    if (texts.every(([text, count]) => text + around(wide, count) <= width)) return wide;
-    const sizes = texts.map(([text, count]) => (width - around(TIGHT, count)) / text - 0.01);
-    return { ...TIGHT, size: Math.min(1, Math.max(SMALLEST, Math.min(...sizes))) };
-  }
-
-  // Lay out the words. Called only when they or their room change, because it delays a frame.
+  // Lay out the words: closer together where a line would not fit, then smaller, then scrolling. Called only when they
+  // or their room change, because it delays a frame.
   function layOutWords() {
-    const width = scroller.clientWidth; // 0 in a hidden tab
+    const isWide = () => sheet.offsetWidth > scroller.clientWidth;
+    const space = (gap, padding, size) =>
+      (sheet.style.cssText = `--gap: ${gap}px; --padding: ${padding}px; --fit: ${size}`);
     sheet.classList.remove("wide");
-    if (!spacing) setSpacing(loose());
-    if (width) {
-      setSpacing(fitSpacing(width));
-      const size = spacing.size * (width / sheet.offsetWidth) - 0.01; // letters do not shrink evenly
-      if (sheet.offsetWidth > width && spacing.size > SMALLEST)
-        setSpacing({ ...TIGHT, size: Math.max(SMALLEST, size) });
-      sheet.classList.toggle("wide", sheet.offsetWidth > width);
-    }
+    space(Math.min(12, Math.max(2, 0.006 * innerWidth)), 5, 1);
+    for (let size = 1; isWide() && size >= SMALLEST; size -= 0.05) space(1, 2, size);
+    sheet.classList.toggle("wide", isWide());
     const middle = (node) => node.offsetLeft + node.offsetWidth / 2;
     middles = { keys: [...keys.children].map(middle), queries: [...queries.children].map(middle) };
     room = sizes();

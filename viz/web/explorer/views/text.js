@@ -59,10 +59,8 @@ export function createText(hooks) {
       {
         type: "button",
         class: isSpaced || label.startsWith("\u2581") ? "piece spaced" : "piece",
-        onmouseenter: enter,
-        onfocus: enter,
-        onmouseleave: leave,
-        onblur: leave,
+        "onmouseenter onfocus": enter,
+        "onmouseleave onblur": leave,
         onclick: () => hooks.pin(at.row, at.column),
         "aria-label": name,
       },

@@ -60,12 +60,12 @@ export function createViews(hooks) {
   /** @type {any} had the focus when the waiting message replaced it */
   let focused = null;
 
-  // The height left for the map on the first screen; unlimited on a narrow page. The heading counts
-  // as one size, so that all heads' maps have the same height.
-  const availableHeight = () =>
-    innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity;
-  let top = 0, // of the views, in pixels of the page
-    width = 0;
+  // Return the height left for the map on the first screen; unlimited on a narrow page. The heading
+  // counts as one size, so that all heads' maps have the same height.
+  function availableHeight() {
+    const top = hooks.root.getBoundingClientRect().top + window.scrollY;
+    return innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity;
+  }
 
   // Return the heads to draw as lines, each with its colour: the chosen ones, or their combined
   // map.
@@ -96,11 +96,6 @@ export function createViews(hooks) {
 
   return {
     root,
-    // Measure before drawing: afterwards each query would lay out the page again.
-    measure() {
-      top = hooks.root.getBoundingClientRect().top + window.scrollY;
-      width = root.clientWidth;
-    },
     draw(map, colouring, titles) {
       const at = focusables().indexOf(document.activeElement),
         { state } = scene;
@@ -111,8 +106,7 @@ export function createViews(hooks) {
         focused.focus({ preventScroll: true });
       focused = null;
       const highest = availableHeight();
-      if (shownView === "map")
-        pane.draw(map, colouring, titles, { width, height: room?.height, highest });
+      if (shownView === "map") pane.draw(map, colouring, titles, { height: room?.height, highest });
       else if (shownView === "lines")
         lines.draw(headLayers(map, colouring), titles, room ? Infinity : highest);
       else parts[shownView].draw(map, colouring, titles);
