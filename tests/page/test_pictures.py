@@ -155,5 +155,7 @@ def test_pictures_of_every_tab_can_be_saved(tiny_url, open_page) -> None:
     )
     arrows = whole.locator(".way")
     use_modules(page, "picture/drawing.js")
-    svg = page.evaluate("(node) => atlas.nodeSvg(node)", whole.locator(".flow").element_handle())
+    svg = page.evaluate(
+        "async (node) => atlas.svgText(await atlas.nodeSvg(node))", whole.locator(".flow").element_handle()
+    )
     assert svg.count('class="way') == arrows.count() > 20 and svg.count("<image") == whole.locator("canvas").count()

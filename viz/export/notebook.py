@@ -1,14 +1,12 @@
 """The explorer in notebooks (Jupyter, VS Code, Colab) and in saved notebooks, without a server.
 
-A cell's output is an iframe, so that keys and styles do not interfere with the notebook's. Plotly.js and the explorer's
-scripts have 2 MB: the first explorer of a session contains them, and later ones use that copy.
+A cell's output is an iframe, so that keys and styles do not interfere with the notebook's. It contains the explorer's
+scripts (0.5 MB), so each cell works alone.
 """
 
 from __future__ import annotations
 
 import html
-import sys
-from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,6 @@ from attention_atlas.viz.words import for_page
 __all__ = ["Explorer", "compare", "explore"]
 
 HEIGHT = 760  # pixels, until the frame reports its height
-_CARRIERS = "_attention_atlas"  # a variable of the session: cell -> the last request that ran it
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +39,7 @@ class Explorer:
             f"<b>{html.escape(trace.translation)}</b></p>"
             for trace in self.traces
         )
-        page = html.escape(document(self.traces, self._payloads(), alone=_carries_scripts()))
+        page = html.escape(document(self.traces, self._payloads()))
         return (
             f'{lines}<iframe title="Attention Atlas" srcdoc="{page}" allow="clipboard-write" '
             f'style="width: 100%; height: {HEIGHT}px; border: 0"></iframe>'
@@ -91,24 +88,3 @@ def compare(trace_a: TranslationTrace, trace_b: TranslationTrace, view: View | K
     if trace_a is trace_b:
         raise ValueError(f"compare() needs two traces, found the same one twice: {trace_a.source_text!r:.80}")
     return Explorer((check_trace(trace_a), trace_b), explore(trace_b, view).view, side_by_side=True)
-
-
-def _carries_scripts() -> bool:
-    """Whether an explorer must contain the scripts: the first of a session, a cell that is run again (its old output
-    is gone), and every cell in Colab, where outputs are isolated."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is None or "google.colab" in sys.modules or not hasattr(shell, "get_parent"):
-        return True
-    return needs_scripts(shell.user_ns.setdefault(_CARRIERS, {}), shell.get_parent())
-
-
-def needs_scripts(carriers: MutableMapping[str, str], request: Mapping) -> bool:
-    """Whether the explorer of a request (a message of Jupyter's protocol) must contain the scripts; updates carriers.
-
-    Without a cell id in the request, only the first request of a session contains them.
-    """
-    run = request.get("header", {}).get("msg_id", "")
-    cell = request.get("metadata", {}).get("cellId", run)
-    is_needed = not carriers or carriers.get(cell, run) != run
-    carriers[cell] = run
-    return is_needed

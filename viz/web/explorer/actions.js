@@ -3,7 +3,7 @@
 import { button, download, el, menu } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
-import { captionSvg, svgToPng } from "../picture/copy.js";
+import { captionSvg, svgToFile } from "../picture/copy.js";
 import { elementSvg } from "../picture/drawing.js";
 import { openAddress } from "../store/translation.js";
 import * as model from "./model.js";
@@ -108,9 +108,7 @@ export function createExports({ scene, formats, ask, views, title, caption, tell
   async function picture(format) {
     try {
       const svg = captionSvg(viewSvg(views), title(), caption());
-      const blob =
-        format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await svgToPng(svg);
-      download(name(format), blob);
+      download(name(format), await svgToFile(svg, format));
     } catch (error) {
       tell(t("No picture could be made: {why}.", { why: error.message }));
     }

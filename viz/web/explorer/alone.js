@@ -1,42 +1,10 @@
-// The explorer outside the app: an exported page, or a frame in a notebook's cell. Its bundle
-// (viz/export/standalone.py) is in this document, or in that of another frame of the same notebook,
-// which leaves it in the window that both can reach.
+// The explorer outside the app: an exported page, or a frame in a notebook's cell. Its scripts
+// (viz/export/standalone.py) are in this document.
 (async () => {
   "use strict";
-  const root = document.getElementById("explorer"),
-    bundleScript = document.getElementById("bundle");
+  const root = document.getElementById("explorer");
   /** @type {any} null if the parent has another origin */
   const notebook = window.frameElement && window.parent;
-
-  function unpack(text) {
-    const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-    return new Response(
-      new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")),
-    ).text();
-  }
-
-  async function bundle(name) {
-    if (!bundleScript) {
-      if (!notebook?.[name]) await waitForBundle(name);
-      return notebook[name];
-    }
-    const text = await unpack(bundleScript.textContent);
-    bundleScript.remove();
-    if (notebook) {
-      notebook[name] = text;
-      notebook.dispatchEvent(new notebook.Event(name));
-    }
-    return text;
-  }
-
-  // Wait for the frame that has the bundle: a notebook may create its cells in any order.
-  function waitForBundle(name) {
-    const words = /** @type {HTMLElement} */ (root.querySelector(".waiting")),
-      translated = JSON.parse(words.dataset.words)[document.documentElement.dataset.language];
-    if (translated) words.textContent = translated;
-    words.hidden = false;
-    return new Promise((resolve) => notebook?.addEventListener(name, resolve, { once: true }));
-  }
 
   // Dark like the notebook's background; an exported page like the person's system.
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -68,7 +36,10 @@
   system.addEventListener("change", follow);
   if (notebook) followNotebook();
 
-  const { style, modules, languages } = JSON.parse(await bundle(root.dataset.bundle));
+  const text = atob(document.getElementById("bundle").textContent),
+    packed = Uint8Array.from(text, (character) => character.charCodeAt(0)),
+    unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const { style, modules, languages } = await new Response(unpacked).json();
   const add = (tag, text, more = {}) =>
     document.head.append(
       Object.assign(document.createElement(tag), { textContent: text, ...more }),

@@ -20,7 +20,7 @@ const PLACES = [
  */
 export function drawScatter(
   visible,
-  { heads, state, statistics, title, importance, choose, named, does, hue, room },
+  { heads, state, statistics, title, importance, choose, named, describeHead, hue, room },
 ) {
   const width = Math.max(280, Math.min(860, room || 640)), // one unit is one pixel, so letters keep their size
     height = Math.max(260, Math.round(width * 0.5));
@@ -107,11 +107,11 @@ export function drawScatter(
         role: "button",
         class: [names.length ? "" : "unnamed", head === state.chosen ? "chosen" : ""].join(" "),
         style: names.length ? `--hue: ${hue[names[0]]}` : "",
-        "aria-label": `${does(head)}. ${values.join("; ")}`,
+        "aria-label": `${describeHead(head)}. ${values.join("; ")}`,
         onclick: go,
         onkeydown: (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), go()),
       },
-      svg("title", {}, does(head)),
+      svg("title", {}, describeHead(head)),
     );
     root.append(point);
     const kind = toText(KINDS[head.kind]?.short ?? head.title);

@@ -22,25 +22,19 @@ function flattenHeads(block) {
     })),
   );
 }
-function namesOf(head, thresholds) {
-  return Object.entries(thresholds)
-    .filter(([name, limit]) => head.of(name, "sure") && head.of(name, "low") > limit)
-    .sort((a, b) => head.of(b[0], "low") - b[1] - (head.of(a[0], "low") - a[1]))
-    .map(([name]) => name);
-}
 
 // The choices of the person or a link, which a survey that is redrawn for another sentence shows
 // again.
 const LINKED = { view: "view", kind: "kind", x: "statistic", y: "against", label: "named" }; // menu -> field of a link
-const savedChoices = { head: null }; // also by menu: its value; head: {kind, layer, head}
-let takeOverCurrent = null; // makes the survey on the page take over savedChoices
+const saved = { head: null }; // also by menu: its value; head: {kind, layer, head}
+let restoreCurrent = null; // makes the survey on the page show what is saved
 function followLink() {
   const link = pageLink(),
     at = (name) => (/^\d{1,3}$/.test(link.get(name) || "") ? Number(link.get(name)) - 1 : null);
   if (link.get("panel") !== "heads-survey") return;
-  for (const [name, field] of Object.entries(LINKED)) savedChoices[name] = link.get(field);
-  savedChoices.head = { kind: link.get("kind"), layer: at("layer"), head: at("head") };
-  takeOverCurrent?.();
+  for (const [name, field] of Object.entries(LINKED)) saved[name] = link.get(field);
+  saved.head = { kind: link.get("kind"), layer: at("layer"), head: at("head") };
+  restoreCurrent?.();
 }
 window.addEventListener("hashchange", followLink);
 followLink();
@@ -52,35 +46,29 @@ export function survey(block, afterInsert, api) {
   const heads = flattenHeads(block),
     statistics = block.statistics,
     names = Object.keys(statistics);
-  const thresholds = Object.fromEntries(
-    names
-      .map((name) => [name, statistics[name].threshold])
-      .filter(([, threshold]) => threshold !== null),
-  );
-  const hue = Object.fromEntries(Object.keys(thresholds).map((name, i) => [name, i])); // index on a circle of 17 hues, see lab/panel.css
+  const naming = names.filter((name) => statistics[name].threshold !== null);
+  const thresholds = Object.fromEntries(naming.map((name) => [name, statistics[name].threshold]));
+  const hue = Object.fromEntries(naming.map((name, i) => [name, i])); // index on a circle of 17 hues, see lab/panel.css
   const importance = names.includes("ablation") ? "ablation" : "gradient";
-  const state = {
-    view: "grid",
-    kind: block.kinds[0].kind,
-    x: names[0],
-    y: names.includes("confidence") ? "confidence" : names[1],
-    label: "",
-    sort: null,
-    down: true,
-    chosen: null,
-  };
+  const state = { sort: null, down: true, chosen: null }; // and the value of each menu, see draw()
   const title = (name) => toText(statistics[name].title);
   const stage = el("div", { class: "stage" }),
     count = el("span", { class: "count", role: "status" });
 
   const choose = (head, node) => {
     state.chosen = head;
-    savedChoices.head = { kind: head.kind, layer: head.layer, head: head.head };
+    saved.head = { kind: head.kind, layer: head.layer, head: head.head };
     for (const old of stage.querySelectorAll(".chosen")) old.classList.remove("chosen");
     node?.classList.add("chosen");
-    api.askForSlot("card", "card", savedChoices.head);
+    api.askForSlot("card", "card", saved.head);
   };
-  const named = (head) => namesOf(head, thresholds);
+  // Return the statistics that name a head, the one furthest above its threshold first.
+  function named(head) {
+    const excess = (name) => head.of(name, "low") - thresholds[name];
+    return naming
+      .filter((name) => head.of(name, "sure") && excess(name) > 0)
+      .sort((a, b) => excess(b) - excess(a));
+  }
   const isShown = (head) =>
     state.label === "" ||
     (state.label === "none" ? !named(head).length : named(head).includes(state.label));
@@ -115,17 +103,17 @@ export function survey(block, afterInsert, api) {
       };
     };
     const act = (layer, head) => choose(kindHeads[layer * kind.heads + head], nodes[layer][head]);
-    const { root: grid, nodes } = createGrid(
+    const { root, nodes } = createGrid(
       {
         name: `${toText(kind.title)}: ${title(state.x)}`,
         kind: "named",
-        cells: Array.from({ length: kind.layers }, (_, layer) =>
-          kindHeads.slice(layer * kind.heads, (layer + 1) * kind.heads).map(cell),
+        cells: Object.values(Object.groupBy(kindHeads, ({ layer }) => layer)).map((row) =>
+          row.map(cell),
         ),
       },
       { act },
     );
-    return grid;
+    return root;
   }
 
   function table(visible) {
@@ -170,16 +158,12 @@ export function survey(block, afterInsert, api) {
     );
   }
 
-  // Choose a statistic that the grid's kind has: alignment, for instance, exists for
-  // cross-attention only.
-  function fitStatistic() {
-    const { statistics: available } = block.kinds.find(({ kind }) => kind === state.kind);
-    if (state.view === "grid" && !(state.x in available))
-      menus.x.value = state.x = names.find((name) => name in available);
-  }
-
   function draw() {
-    fitStatistic();
+    for (const [name, { value }] of Object.entries(menus)) state[name] = value;
+    // Alignment, for instance, is a statistic of cross-attention only.
+    const kind = block.kinds.find(({ kind }) => kind === state.kind);
+    if (state.view === "grid" && !(state.x in kind.statistics))
+      menus.x.value = state.x = names.find((name) => name in kind.statistics);
     const visible = new Set(heads.filter(isShown));
     copyStatus.replaceChildren(); // the message was about the view before
     count.replaceChildren(t("{n} of {all} heads", { n: visible.size, all: heads.length }));
@@ -195,31 +179,20 @@ export function survey(block, afterInsert, api) {
     );
     stage.replaceChildren(views[state.view](visible));
   }
-  const shared = {
-    heads,
-    state,
-    statistics,
-    title,
-    importance,
-    choose,
-    named,
-    does: describeHead,
-    hue,
-  };
+  const survey = { heads, state, statistics, title, importance, choose, named, describeHead, hue };
   const views = {
     grid,
-    scatter: (visible) => drawScatter(visible, { ...shared, room: stage.clientWidth }),
+    scatter: (visible) => drawScatter(visible, { ...survey, room: stage.clientWidth }),
     table,
   };
 
-  function takeOver() {
-    for (const [name, menu] of Object.entries(menus)) {
-      if ([...menu.options].some((option) => option.value === savedChoices[name]))
-        menu.value = state[name] = savedChoices[name];
-    }
-    const named = (head) =>
-      ["kind", "layer", "head"].every((name) => head[name] === savedChoices.head?.[name]);
-    state.chosen = heads.find(named) ?? state.chosen;
+  // Show what a person or a link chose, as far as this survey has it.
+  function restore() {
+    for (const [name, { options }] of Object.entries(menus))
+      for (const option of options) option.selected ||= option.value === saved[name];
+    const isSaved = (head) =>
+      ["kind", "layer", "head"].every((name) => head[name] === saved.head?.[name]);
+    state.chosen = heads.find(isSaved) ?? state.chosen;
     draw();
     if (state.chosen) choose(state.chosen, stage.querySelector(".chosen"));
   }
@@ -240,12 +213,12 @@ export function survey(block, afterInsert, api) {
 
   const copy = () => copyLink(linkOfView(), (message) => copyStatus.replaceChildren(message));
 
-  const select = (name, label, options) => {
+  const select = (name, label, options, selected) => {
     const onchange = ({ target }) => {
-      state[name] = savedChoices[name] = target.value;
+      saved[name] = target.value;
       draw();
     };
-    const node = menu(options, state[name], { onchange });
+    const node = menu(options, selected, { onchange });
     el("label", {}, el("span", {}, label), node);
     return node;
   };
@@ -262,11 +235,11 @@ export function survey(block, afterInsert, api) {
       block.kinds.map((kind) => [kind.kind, toText(kind.title)]),
     ),
     x: select("x", t("statistic"), all),
-    y: select("y", t("against"), all),
+    y: select("y", t("against"), all, names.includes("confidence") ? "confidence" : names[1]),
     label: select("label", t("heads named"), [
       ["", t("any")],
       ["none", t("no name")],
-      ...Object.keys(thresholds).map((name) => [name, title(name)]),
+      ...naming.map((name) => [name, title(name)]),
     ]),
   };
   const thresholdText = el("output", {}),
@@ -301,9 +274,9 @@ export function survey(block, afterInsert, api) {
     }),
   ]);
   afterInsert.push(() => {
-    takeOverCurrent = () => root.isConnected && takeOver();
+    restoreCurrent = () => root.isConnected && restore();
     tabLinks.heads = () => (root.offsetParent ? linkOfView() : tabLinks.explorer());
-    takeOver();
+    restore();
   });
   return root;
 }

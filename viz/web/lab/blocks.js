@@ -9,7 +9,7 @@ import { createFigure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
 import { bars, maps, drawNumbers } from "./maps.js";
 import { createScrollBox } from "./scroll.js";
-import { svgToPng } from "../picture/copy.js";
+import { svgToFile } from "../picture/copy.js";
 import { elementSvg } from "../picture/drawing.js";
 import { askQuestion } from "../why/question.js";
 
@@ -185,10 +185,7 @@ function exports(block, afterInsert, api) {
       .closest(".atlas-panel")
       .querySelector(".matrix .scroll > table, .heads .kinds, .heads .cells");
     try {
-      const svg = elementSvg(drawn);
-      const blob =
-        format === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await svgToPng(svg);
-      download(`why.${format}`, blob);
+      download(`why.${format}`, await svgToFile(elementSvg(drawn), format));
     } catch (error) {
       status.textContent = t("No picture could be made: {why}.", { why: error.message });
     }

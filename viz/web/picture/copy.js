@@ -1,8 +1,8 @@
 // Pictures of the page that can be copied: a small button copies one as an image with a title and a
 // caption, so that it explains itself on a slide.
-import { button as plainButton, download, el, cssVariable, showNotice } from "../core/dom.js";
+import { button as plainButton, download, el, cssVariable, showNotice, svg } from "../core/dom.js";
 import { t } from "../core/language.js";
-import { SCALE, nodeSvg as drawn, svgDocument, escapeXml } from "./drawing.js";
+import { SCALE, nodeSvg, svgText } from "./drawing.js";
 
 const PAD = 24,
   NARROWEST = 560,
@@ -29,38 +29,36 @@ function breakLines(text, font, width) {
   return [...lines, line].filter(Boolean);
 }
 
-/** Add a title above and a caption below an SVG. @param {string} svg @param {string} title @param {string} caption */
-export function captionSvg(svg, title, caption) {
-  const [width, height] = [/\swidth="([\d.]+)/, /\sheight="([\d.]+)/].map((size) =>
-    parseFloat(size.exec(svg)[1]),
-  );
+/** Add a title above and a caption below an SVG. @param {Element} picture @param {string} title @param {string} caption */
+export function captionSvg(picture, title, caption) {
+  const [width, height] = ["width", "height"].map((name) => Number(picture.getAttribute(name)));
   const inner = Math.max(width, NARROWEST),
     above = breakLines(title, TITLE, inner),
     below = breakLines(caption, CAPTION, inner);
   const top = PAD + above.length * HEAD + (above.length ? 8 : 0),
     bottom = top + height + (below.length ? 14 : 0);
   const write = (lines, font, fill, y, step) =>
-    lines
-      .map(
-        (text, i) =>
-          `<text x="${PAD}" y="${y + step * (i + 0.75)}" style="font:${font} ${escapeXml(cssVariable("--atlas-font"))}" fill="${fill}">${escapeXml(text)}</text>`,
-      )
-      .join("");
-  const parts = [
-    `<rect width="100%" height="100%" fill="${cssVariable("--atlas-paper")}"/>`,
+    lines.map((text, i) => {
+      const style = `font: ${font} ${cssVariable("--atlas-font")}`;
+      return svg("text", { x: PAD, y: y + step * (i + 0.75), style, fill }, text);
+    });
+  picture.setAttribute("x", String(PAD));
+  picture.setAttribute("y", String(top));
+  const wide = inner + 2 * PAD,
+    tall = Math.ceil(bottom + below.length * LINE + PAD);
+  return svg("svg", { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}` }, [
+    svg("rect", { width: "100%", height: "100%", fill: cssVariable("--atlas-paper") }),
     write(above, TITLE, cssVariable("--atlas-ink"), PAD, HEAD),
-    svg.replace("<svg ", `<svg x="${PAD}" y="${top}" `),
+    picture,
     write(below, CAPTION, cssVariable("--atlas-muted"), bottom, LINE),
-  ];
-  const tall = Math.ceil(bottom + below.length * LINE + PAD);
-  return svgDocument(inner + 2 * PAD, tall, parts.join(""));
+  ]);
 }
 
 // Copy a picture to the clipboard, or save it as a file if that is not allowed.
 async function copyPicture(node, about) {
   const title = about.title(),
     picture = async () =>
-      svgToPng(captionSvg(await (about.svg?.() ?? drawn(node)), title, about.caption())),
+      svgToPng(captionSvg(await (about.svg?.() ?? nodeSvg(node)), title, about.caption())),
     making = picture();
   try {
     // Pass the promise, not the picture: a browser may allow writing only right after a click.
@@ -102,8 +100,12 @@ export function createPicture(node, about) {
   return box;
 }
 
-/** Convert an SVG to a PNG. @param {string} svgText @returns {Promise<Blob>} */
-export function svgToPng(svgText) {
+/** Return an SVG as a file. @param {Element} svg @param {string} format "svg" or "png" @returns {Blob | Promise<Blob>} */
+export const svgToFile = (svg, format) =>
+  format === "svg" ? new Blob([svgText(svg)], { type: "image/svg+xml" }) : svgToPng(svg);
+
+/** @param {Element} svg @returns {Promise<Blob>} */
+function svgToPng(svg) {
   return new Promise((resolve, reject) => {
     const image = new Image();
     image.onload = () => {
@@ -117,6 +119,6 @@ export function svgToPng(svgText) {
       );
     };
     image.onerror = () => reject(new Error(t("the picture could not be drawn")));
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText)}`;
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
   });
 }

@@ -1,6 +1,6 @@
 // Converts a part of the page to an SVG: Plotly exports its figures; everything else is drawn from
 // the boxes, canvases, lines and texts as the browser laid them out.
-import { el, escapeTags, cssVariable } from "../core/dom.js";
+import { el, cssVariable, svg } from "../core/dom.js";
 
 export const SCALE = 2; // PNG pixels per CSS pixel
 const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture, .mark.cursor";
@@ -10,17 +10,6 @@ const STROKE = ["stroke-width", "stroke-opacity", "stroke-dasharray"];
 const LOOKS = [...COLOURS, "fill-opacity", ...STROKE, "opacity", "paint-order"];
 const FONT = ["font-size", "font-family", "font-weight", "font-style", "text-anchor"];
 const NO_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // characters that XML does not allow
-
-export const escapeXml = (text) =>
-  escapeTags(String(text).replace(NO_XML, "\ufffd")).replaceAll('"', "&quot;");
-
-const attributesText = (values) =>
-  Object.entries(values)
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
-    .join("");
-const tag = (name, attributes, inside = "") =>
-  `<${name}${attributesText(attributes)}>${inside}</${name}>`;
 
 // Convert a computed colour to rgb(): color-mix() computes to color(srgb ..), which not every
 // reader of SVG knows. Null: transparent.
@@ -63,7 +52,7 @@ function gradientColours(image) {
 function outlineRect(at, by, style, rx, dashes, look) {
   const [width, height] = [at.width, at.height].map((side) => Math.max(0, side + 2 * by));
   const stroke = { ...look, "stroke-dasharray": style === "dashed" && look.stroke ? dashes : null };
-  return tag("rect", { x: at.x - by, y: at.y - by, width, height, rx, ...stroke });
+  return svg("rect", { x: at.x - by, y: at.y - by, width, height, rx, ...stroke });
 }
 
 function drawBox(node, look, place, parts) {
@@ -83,9 +72,9 @@ function drawBox(node, look, place, parts) {
     const id = `ramp${parts.length}`,
       ends = { id, x1: 0, x2: shades.up ? 0 : 1, y1: shades.up ? 1 : 0, y2: 0 };
     const stop = (shade, i) =>
-      tag("stop", { offset: i / (shades.colours.length - 1), "stop-color": shade });
+      svg("stop", { offset: i / (shades.colours.length - 1), "stop-color": shade });
     fill = `url(#${id})`;
-    parts.push(tag("linearGradient", ends, shades.colours.map(stop).join("")));
+    parts.push(svg("linearGradient", ends, shades.colours.map(stop)));
   }
   const stroke = isEven && first.width ? first.stroke : null,
     inset = stroke ? first.width / 2 : 0; // a border lies inside its box
@@ -102,7 +91,7 @@ function drawBox(node, look, place, parts) {
   ];
   sides.forEach(({ width, stroke }, i) => {
     if (!isEven && width && stroke)
-      parts.push(tag("line", { ...edges[i], stroke, "stroke-width": width }));
+      parts.push(svg("line", { ...edges[i], stroke, "stroke-width": width }));
   });
   const width = parseFloat(look.outlineWidth),
     outline = parseColour(look.outlineColor);
@@ -163,10 +152,10 @@ function drawText(node, turned, place, parts) {
           transform: `rotate(${turn} ${middle.x} ${middle.y})`,
         }
       : { x, y: y + height * 0.78 };
-    const element = tag("text", { ...where, ...font }, escapeXml(words));
+    const element = svg("text", { ...where, ...font }, words);
     const cut = place(parent.getBoundingClientRect()), // cut to its box
       viewBox = `${cut.x} ${cut.y} ${cut.width} ${cut.height}`;
-    parts.push(hides ? tag("svg", { ...cut, viewBox }, element) : element);
+    parts.push(hides ? svg("svg", { ...cut, viewBox }, element) : element);
   }
 }
 
@@ -185,7 +174,7 @@ function drawSvg(node, place) {
   const at = place(node.getBoundingClientRect());
   if (!copy.getAttribute("viewBox")) copy.setAttribute("viewBox", `0 0 ${at.width} ${at.height}`);
   for (const [name, value] of Object.entries(at)) copy.setAttribute(name, value);
-  return new XMLSerializer().serializeToString(copy);
+  return copy;
 }
 
 // Return the degrees by which an element is rotated within its parent.
@@ -219,10 +208,10 @@ function drawNode(node, turned, place, parts) {
   if (node.tagName === "CANVAS" && node.width && node.height) {
     const at = place(node.getBoundingClientRect()),
       look = { preserveAspectRatio: "none", style: "image-rendering:pixelated" };
-    within.push(tag("image", { ...at, ...look, href: canvasImage(node, at) }));
+    within.push(svg("image", { ...at, ...look, href: canvasImage(node, at) }));
   }
   for (const child of node.childNodes) drawNode(child, turned + rotationOf(look), place, within);
-  if (Number(look.opacity) < 1) parts.push(tag("g", { opacity: look.opacity }, within.join("")));
+  if (Number(look.opacity) < 1) parts.push(svg("g", { opacity: look.opacity }, within));
   else parts.push(...within);
 }
 
@@ -230,23 +219,25 @@ function drawNode(node, turned, place, parts) {
 export function elementSvg(root, but = null) {
   root.classList.add("atlas-whole");
   const { width, height, place } = frameOf(root),
-    parts = [tag("rect", { width, height, fill: cssVariable("--atlas-paper") })];
+    parts = [svg("rect", { width, height, fill: cssVariable("--atlas-paper") })];
   const excluded = but ? [...root.querySelectorAll(but)] : [];
   for (const node of excluded) node.style.visibility = "hidden";
   for (const child of root.childNodes) drawNode(child, 0, place, parts);
   for (const node of excluded) node.style.visibility = "";
   root.classList.remove("atlas-whole");
-  return svgDocument(width, height, parts.join(""));
+  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, parts);
 }
-
-export const svgDocument = (width, height, inside) =>
-  `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${inside}</svg>`;
 
 /** Return a node as an SVG: by Plotly if it is a figure. @param {any} node */
 export async function nodeSvg(node) {
   const { data, layout, clientWidth: width, clientHeight: height } = node;
   if (!data || !layout) return elementSvg(node);
   const paper = { ...layout, paper_bgcolor: cssVariable("--atlas-paper") },
-    uri = await Plotly.toImage({ data, layout: paper }, { format: "svg", width, height });
-  return (await fetch(uri)).text();
+    uri = await Plotly.toImage({ data, layout: paper }, { format: "svg", width, height }),
+    text = await (await fetch(uri)).text();
+  return new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
 }
+
+/** Return an SVG as text. @param {Element} node */
+export const svgText = (node) =>
+  new XMLSerializer().serializeToString(node).replace(NO_XML, "\ufffd");

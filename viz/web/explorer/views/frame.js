@@ -14,17 +14,14 @@ const LONGEST_LABEL = 130,
 const PAIR = " → ";
 const GRID = 40; // columns up to which grid lines separate cells
 export const NONE = { row: null, column: null }; // no cell
-const widths = new Map();
-let measuring = null;
+let pen = null; // measures texts
 
 function textWidth(text) {
-  if (!measuring) {
-    measuring = document.createElement("canvas").getContext("2d");
-    measuring.font = `${FONT}px ${cssVariable("--atlas-font")}`;
+  if (!pen) {
+    pen = document.createElement("canvas").getContext("2d");
+    pen.font = `${FONT}px ${cssVariable("--atlas-font")}`;
   }
-  if (widths.size > 5000) widths.clear();
-  if (!widths.has(text)) widths.set(text, measuring.measureText(text).width);
-  return widths.get(text);
+  return pen.measureText(text).width;
 }
 
 // Position an element: {left, top, ...} in pixels.
