@@ -1,6 +1,6 @@
 // Draws the explorer's scene: the map, the sentences, the thumbnails of all heads, and the words
 // about them.
-import { el, afterPaint } from "../core/dom.js";
+import { el } from "../core/dom.js";
 import { textParts, toText, say, t } from "../core/language.js";
 import { markTerms } from "../lab/glossary.js";
 import * as model from "./model.js";
@@ -27,8 +27,7 @@ export function createDrawing(explorer) {
     legend = el("div", { class: "legend" }),
     tip = el("p", { class: "tip" });
   let waitTimer = null, // timers
-    summaryTimer = null,
-    isSentenceDue = false; // whether the sentences will be drawn after the next frame
+    summaryTimer = null;
 
   // Over hundreds of tokens the mean weight is close to 0: a linear scale would show a dark square.
   const tonedState = () =>
@@ -37,9 +36,9 @@ export function createDrawing(explorer) {
       : scene.state;
   const overlayOf = () => states.overlayOf(scene.state, scene.overlays);
 
-  // Draw the scene. before: the state drawn last, or null to draw everything. The map is always drawn
-  // and the sentences after the next frame; thumbnails and legend only if their kind, scale or
-  // colours differ from those of `before`. The same state draws the map for a new width.
+  // Draw the scene. before: the state drawn last, or null to draw everything. Thumbnails and legend are
+  // drawn only if their kind, scale or colours differ from those of `before`. The same state draws the
+  // map for a new width.
   function draw(before = null) {
     const { state, trace } = scene,
       overlay = overlayOf(),
@@ -73,15 +72,7 @@ export function createDrawing(explorer) {
     if (repaint) drawAtlas();
     else if (before.overlay !== state.overlay) hover(null);
     thumbnails.select(state);
-    if (!before) drawSentence();
-    else if (!isSentenceDue) {
-      // The map is drawn before the lines between words.
-      isSentenceDue = true;
-      afterPaint().then(() => {
-        isSentenceDue = false;
-        drawSentence();
-      });
-    }
+    drawSentence();
     guide.textContent = words.viewGuide(state, overlay);
     showPinned();
     if (map)

@@ -52,7 +52,10 @@ export default function explorer(root, api) {
   // --- its parts --------------------------------------------------------------------------------------------------
   // The parts call each other. A callback may name a part that is created further down: it runs later.
   const maps = createMaps({ scene, ask, isPointed, show: showPart, tell });
-  const controls = createControls(overlays, update, openTrace);
+  const controls = createControls(overlays, update, (key) => {
+    scene.trace = traceByKey(key);
+    open(scene.state);
+  });
   const thumbnails = createThumbnails({
     select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
     toggle: toggleHeads,
@@ -199,11 +202,6 @@ export default function explorer(root, api) {
 
   function traceByKey(key) {
     return scene.traces.find((trace) => trace.key === key);
-  }
-
-  function openTrace(key) {
-    scene.trace = traceByKey(key);
-    open(scene.state);
   }
 
   // Open what the page's link names, if it names a sentence.

@@ -169,16 +169,30 @@ function rowName(map, row, trace, kind) {
   );
 }
 
+// Return a cell's value; of a large map by its tile, until the exact weight has arrived, or null.
+function cellValue(map, row, column) {
+  const { pyramid, values, columns } = map,
+    known = pyramid ? pyramid.at(row, column) : { exact: values[row * columns.length + column] };
+  if (!known) return null;
+  const { exact, side } = known;
+  if (exact !== undefined) return el("strong", {}, valueText(map, exact));
+  const [largest, mean] = [known.largest, known.mean].map((value) => `≈ ${valueText(map, value)}`);
+  if (side === 1) return largest;
+  const block = { side, largest, mean };
+  return t("{side} × {side} cells here: largest {largest}, mean {mean}", block);
+}
+
 /** Return texts and nodes that describe a cell, a row or a column of a map. */
 export function describeCell(map, row, column, trace, kind) {
-  if (map.pyramid) return describeLargeCell(map, row, column, trace, kind);
-  const at = (r, c) => map.values[r * map.columns.length + c];
   const unit = map.overlay ? [" (", el("span", { class: "unit" }, map.unit), ")"] : [];
   const name = row !== null ? rowName(map, row, trace, kind) : [token(map.columns[column].label)];
   if (row !== null && column !== null) {
-    const value = el("strong", {}, valueText(map, at(row, column)));
-    return [...name, " · ", token(map.columns[column].label), ": ", value, ...unit];
+    const value = cellValue(map, row, column);
+    name.push(" · ", token(map.columns[column].label));
+    return value ? [...name, ": ", value, ...unit] : name;
   }
+  if (map.pyramid) return name;
+  const at = (r, c) => map.values[r * map.columns.length + c];
   const values =
     row !== null ? map.columns.map((_, c) => at(row, c)) : map.rows.map((_, r) => at(r, column));
   const others = strongestIndices(values, 5).flatMap((i, place) => [
@@ -204,28 +218,6 @@ export const strongestIndices = (values, count) =>
     .filter((i) => Math.abs(values[i]) > 0)
     .sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]))
     .slice(0, count);
-
-// Describe a cell of a large map: exactly where its weight is known, else by its tile.
-function describeLargeCell(map, row, column, trace, kind) {
-  const isCell = row !== null && column !== null;
-  const tokens = [
-    ...(row === null ? [] : rowName(map, row, trace, kind)),
-    ...(isCell ? [" · "] : []),
-    ...(column === null ? [] : [token(map.columns[column].label)]),
-  ];
-  const known = isCell ? map.pyramid.at(row, column) : null;
-  if (!known) return tokens;
-  if (known.exact !== undefined)
-    return [...tokens, ": ", el("strong", {}, valueText(map, known.exact))];
-  const [largest, mean] = [known.largest, known.mean].map((value) => `≈ ${valueText(map, value)}`),
-    { side } = known;
-  const block = t("{side} × {side} cells here: largest {largest}, mean {mean}", {
-    side,
-    largest,
-    mean,
-  });
-  return [...tokens, ": ", side === 1 ? largest : block];
-}
 
 /** Return the selected map in a sentence or two, for screen readers. */
 export function mapSummary(state, trace, map, used, overlay = null) {

@@ -57,8 +57,7 @@ export function createViews(hooks) {
   let pane = detail;
   /** @type {{width: number, height: number} | null} to fill in a presentation */
   let room = null;
-  /** @type {any} had the focus when the waiting message replaced it */
-  let focused = null;
+  let focused = -1; // index of the focused element, until the next drawing restores the focus
 
   // Return the height left for the map on the first screen; unlimited on a narrow page. The heading
   // counts as one size, so that all heads' maps have the same height.
@@ -93,30 +92,31 @@ export function createViews(hooks) {
 
   const focusables = () => [...root.querySelectorAll("button, [tabindex='0']")];
   const first = () => (shownView === "map" ? pane.root : focusables()[0]);
+  function noteFocus() {
+    const at = focusables().indexOf(document.activeElement);
+    if (at >= 0) focused = at;
+  }
 
   return {
     root,
     draw(map, colouring, titles) {
-      const at = focusables().indexOf(document.activeElement),
-        { state } = scene;
+      noteFocus();
+      const { state } = scene;
       shownView = state.view;
       parts.map = pane = map.pyramid ? large : detail;
       if (root.firstChild !== parts[shownView].root) root.replaceChildren(parts[shownView].root);
-      if (focused?.isConnected && document.activeElement === document.body)
-        focused.focus({ preventScroll: true });
-      focused = null;
       const highest = availableHeight();
       if (shownView === "map") pane.draw(map, colouring, titles, { height: room?.height, highest });
       else if (shownView === "lines")
         lines.draw(headLayers(map, colouring), titles, room ? Infinity : highest);
       else parts[shownView].draw(map, colouring, titles);
-      // Restore the focus if its element was replaced.
-      if (at >= 0 && !root.contains(document.activeElement))
-        (focusables()[at] ?? first())?.focus({ preventScroll: true });
+      if (focused >= 0 && document.activeElement === document.body)
+        (focusables()[focused] ?? first())?.focus({ preventScroll: true });
+      focused = -1;
     },
     fit: (size) => (room = size),
     wait() {
-      if (root.contains(document.activeElement)) focused = document.activeElement;
+      noteFocus();
       root.replaceChildren(waitingNote);
     },
     clear: () => root.replaceChildren(),
