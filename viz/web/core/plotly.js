@@ -1,26 +1,19 @@
 // Loads Plotly.js, the page's largest script, when the first figure needs it, and draws figures one after another.
-import { afterPaint, el } from "./dom.js";
+import { el } from "./dom.js";
 
 /** @type {Promise<any> | null} */
 let loading = null;
 
-/** Load Plotly.js, after what is on the page by now has been painted. The call after a failure tries again. */
-export function loadPlotly() {
-  loading ||= window.Plotly ? Promise.resolve() : afterPaint().then(addScript).catch(forgetFailure);
-  return loading;
-}
-/** @param {Error} error */
-function forgetFailure(error) {
-  loading = null;
-  throw error;
-}
-
-const addScript = () =>
-  new Promise((resolve, reject) => {
-    const src = new URL("../plotly.min.js", import.meta.url).href,
-      onerror = () => reject(new Error(src));
+/** Load Plotly.js. The call after a failure tries again. */
+export const loadPlotly = () =>
+  (loading ||= new Promise((resolve, reject) => {
+    const src = new URL("../plotly.min.js", import.meta.url).href;
+    function onerror() {
+      loading = null;
+      reject(new Error(src));
+    }
     document.head.append(el("script", { src, onload: resolve, onerror }));
-  });
+  }));
 
 /** @type {Promise<any>} */
 let last = Promise.resolve();

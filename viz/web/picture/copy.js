@@ -104,21 +104,16 @@ export function createPicture(node, about) {
 export const svgToFile = (svg, format) =>
   format === "svg" ? new Blob([svgText(svg)], { type: "image/svg+xml" }) : svgToPng(svg);
 
-/** @param {Element} svg @returns {Promise<Blob>} */
-function svgToPng(svg) {
-  return new Promise((resolve, reject) => {
-    const image = new Image();
-    image.onload = () => {
-      const canvas = document.createElement("canvas");
-      canvas.width = image.width * SCALE;
-      canvas.height = image.height * SCALE;
-      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-      canvas.toBlob(
-        (blob) => (blob ? resolve(blob) : reject(new Error(t("the picture is too large")))),
-        "image/png",
-      );
-    };
-    image.onerror = () => reject(new Error(t("the picture could not be drawn")));
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
-  });
+/** @param {Element} svg */
+async function svgToPng(svg) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
+  try {
+    await image.decode();
+    const canvas = new OffscreenCanvas(SCALE * image.width, SCALE * image.height);
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await canvas.convertToBlob();
+  } catch {
+    throw new Error(t("the picture could not be drawn")); // it is too large, for instance
+  }
 }
