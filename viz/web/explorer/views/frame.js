@@ -34,22 +34,19 @@ function positionAt(node, place) {
 const tickStep = (count, space) =>
   Math.max(1, Math.ceil(count / Math.max(1, Math.min(TICKS, Math.floor(space / TICK_SPACE)))));
 
-// Return an axis's labels: {shown, texts, two, widest}; shown: indices of the labelled items.
-// pairs: two tokens per item, both to be shown.
+// Return an axis's labels: {shown, labels, widest}; shown: indices of the labelled items; labels: a text
+// each, or two if pairs has both tokens of each item.
 function axisTicks(items, space, pairs = null) {
   const step = tickStep(items.length, space),
     labelled = [...items.keys()].filter((i) => i % step === 0),
     last = items.length - 1;
   if (last % step) labelled.splice(labelled.length > 1 ? -1 : 1, 1, last); // always label the last item
-  const two = pairs && labelled.map((i) => pairs[i].map((text) => shorten(text, 12)));
-  const texts = two?.map((pair) => pair.join(PAIR)) ?? labelled.map((i) => shorten(items[i].label)),
-    longest = two ? LONGEST_PAIR : LONGEST_LABEL;
-  return {
-    shown: labelled,
-    texts,
-    two,
-    widest: Math.min(longest, Math.max(8, ...texts.map(textWidth))),
-  };
+  const labels = labelled.map((i) =>
+    pairs ? pairs[i].map((text) => shorten(text, 12)) : shorten(items[i].label),
+  );
+  const widths = labels.map((label) => textWidth([label].flat().join(PAIR))),
+    longest = pairs ? LONGEST_PAIR : LONGEST_LABEL;
+  return { shown: labelled, labels, widest: Math.min(longest, Math.max(8, ...widths)) };
 }
 
 // Return the labels of the visible part of a large map's axis.
@@ -57,7 +54,7 @@ function visibleTicks(items, first, count, room) {
   const step = tickStep(count, room),
     isShown = (i) => i % step === 0 && i + 0.5 >= first && i + 0.5 <= first + count;
   const labelled = [...items.keys()].filter(isShown);
-  return { shown: labelled, texts: labelled.map((i) => shorten(items[i].label, 14)) };
+  return { shown: labelled, labels: labelled.map((i) => shorten(items[i].label, 14)) };
 }
 
 export function largeTicks(map, { plotWidth, plotHeight }, seen) {
@@ -138,13 +135,13 @@ export function wholeMap({ rows, columns }) {
 function createLabels({ size, titles, seen }, { rows, columns, angle, rowTitle = titles.rows }) {
   const { left, top, width, height, plotWidth, plotHeight } = size;
   const ofRows = rows.shown.map((row, i) =>
-    createLabel(rows.two?.[i] ?? rows.texts[i], "row", {
+    createLabel(rows.labels[i], "row", {
       right: width - left + 6,
       top: top + ((row + 0.5 - seen.y) / seen.height) * plotHeight,
     }),
   );
   const ofColumns = columns.shown.map((column, i) => {
-    const node = createLabel(columns.texts[i], angle ? "column turned" : "column", {
+    const node = createLabel(columns.labels[i], angle ? "column turned" : "column", {
       left: left + ((column + 0.5 - seen.x) / seen.width) * plotWidth,
       bottom: height - top + 5,
     });
@@ -168,11 +165,9 @@ function createLines({ map, seen, size: { left, top, plotWidth, plotHeight } }) 
   const isRuled = map.columns.length <= GRID && map.rows.length <= GRID;
   const lines = (items, side, first, pixels) =>
     items.map(({ ends }, i) => {
-      const kind = ends ? "bound" : isRuled && "rule";
-      return (
-        kind &&
-        positionAt(el("i", { class: `${kind} ${side}` }), { [side]: (i + 1 - first) * pixels })
-      );
+      if (!ends && !isRuled) return null;
+      const line = el("i", { class: `${ends ? "bound" : "rule"} ${side}` });
+      return positionAt(line, { [side]: (i + 1 - first) * pixels });
     });
   const node = el("div", { class: "cells" }, [
     lines(map.columns, "left", seen.x, plotWidth / seen.width),
