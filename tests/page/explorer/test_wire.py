@@ -28,7 +28,10 @@ ASKING = """async (steps) => {
     wait: () => maps.lackingThumbnails.add(other), came: (kind) => lacking.delete(kind),
     tiles: () => maps.tiles({}, []), layers: () => maps.mapOf(shown, { ...state, kind: "own" }),
   };
-  for (const [act, argument] of steps) await acts[act](argument);
+  for (const [act, argument] of steps) {
+    const result = acts[act](argument);
+    if (act === "answered") await result; // a request ends with its answer
+  }
   return requests;
 }"""
 

@@ -85,7 +85,7 @@ export function createCut({ scene, able, ask }) {
 
 /** Return the view as an SVG, as it is laid out on the page. */
 export const viewSvg = ({ root }) =>
-  elementSvg(root.querySelector(".compare-body") ?? root, ".lines-bar > label");
+  elementSvg(root.querySelector(".compare-body, .detail") ?? root, ".lines-bar > label");
 
 /**
  * Create the buttons that export the view or copy its link.
