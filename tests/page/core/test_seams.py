@@ -141,7 +141,7 @@ def test_the_layer_difference_is_opened_by_key_by_link_and_in_comparisons(open_t
     def expected(trace, layer, head):
         return trace.cross.weights[layer, head] - trace.cross.weights[layer].mean(0)
 
-    assert np.abs(signed_values(page) - expected(hand_made_trace, 0, 0)).max() < 2e-3
+    assert np.abs(signed_values(page) - expected(hand_made_trace, 0, 0)).max() < COLOUR_ERROR
     screenshot(page, "overlay-dark")
     page.evaluate(
         "(f) => { location.hash = f; }",
