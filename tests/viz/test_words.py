@@ -299,6 +299,8 @@ def test_scripts_have_no_untranslated_text() -> None:
         "Esc",
         "Enter, r, k",
         "middle left",
+        "onmouseenter onfocus",
+        "onmouseleave onblur",
     }
     classes = {
         name
