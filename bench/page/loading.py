@@ -22,6 +22,7 @@ FIRST_PICTURE = "picture"
 PARTS = {
     "header": "#atlas-title h1",
     FIRST_PICTURE: f".atlas-explorer {DETAIL}",
+    "picture by Plotly": ".atlas-explorer .detail .heatmaplayer image",
 }
 WATCH_PAINTS = """(parts) => {
   const painted = (window.__painted = {});

@@ -11,6 +11,23 @@ from tests.page.browser import open_tab, screenshot
 pytestmark = pytest.mark.browser
 
 CELLS = ".atlas-explorer .detail .plot"
+PLOTTED = ".atlas-explorer .detail .heatmaplayer image"
+# The colour in the middle of each cell (the canvas has one pixel a cell): red, green, blue, red, ...
+PIXELS = """async (selector) => {
+  const { width, height } = document.querySelector('.atlas-explorer .detail .plot');
+  let picture = document.querySelector(selector);
+  if (picture.tagName === 'image') {
+    picture = Object.assign(new Image(), { src: picture.getAttribute('href') });
+    await picture.decode();
+  }
+  const canvas = Object.assign(document.createElement('canvas'), { width: 9 * width, height: 9 * height });
+  const context = canvas.getContext('2d');
+  context.imageSmoothingEnabled = false;
+  context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  const { data } = context.getImageData(0, 0, canvas.width, canvas.height), channels = [];
+  for (let row = 0; row < height; row++) for (let column = 0; column < width; column++)
+    channels.push(...data.slice(4 * ((9 * row + 4) * canvas.width + 9 * column + 4)).slice(0, 3));
+  return channels; }"""
 # All layout shifts since the page began (W3C Layout Instability): [score, sources]. A score is the share of the window
 # that moved, times the distance as a share of the window.
 SHIFTS = """() => new Promise((done) => {
@@ -76,12 +93,26 @@ def test_nothing_jumps_on_why_while_another_sentence_is_translated(app_url, open
     assert sum(value for value, _ in shifts) < 0.05, shifts
 
 
-def test_the_first_view_needs_no_plotly(app_url, open_page) -> None:
-    """Plotly.js is only fetched into the browser's cache, for the tabs with figures."""
-    page = open_page(app_url)
-    page.wait_for_selector(CELLS)
-    assert page.locator("script[src*=plotly]").count() == 0
+def test_plotly_draws_the_map_that_a_canvas_shows_before(app_url, open_page) -> None:
+    """The explorer is complete while Plotly.js is delayed; Plotly then draws the same cells in the same colours."""
+    page = open_page("about:blank")
+    delayed = []
+    page.route("**/plotly.min.js*", lambda route: delayed.append(route))
+    page.goto(app_url, wait_until="commit")  # the load event may wait for the delayed script
+    page.wait_for_selector(".atlas-explorer .thumbnail canvas")
+    expect(page.locator(".atlas-explorer .axis-label.row").first).to_be_visible()
     expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer")
+    box, canvas = page.locator(CELLS).bounding_box(), page.evaluate(PIXELS, CELLS)
+    height = page.locator(".atlas-explorer").bounding_box()["height"]
+    page.wait_for_function("document.querySelector('script[src*=plotly]')")
+    assert height > 400 and page.locator(PLOTTED).count() == 0 and len(delayed) == 1
+    delayed[0].continue_()
+    page.wait_for_selector(PLOTTED)
+    assert page.locator(".atlas-explorer").bounding_box()["height"] == height
+    plot_box = page.locator(PLOTTED).bounding_box()
+    assert all(abs(plot_box[side] - box[side]) <= 1 for side in box), (plot_box, box)
+    plotted = page.evaluate(PIXELS, PLOTTED)
+    assert len(canvas) == len(plotted) > 100 and max(abs(a - b) for a, b in zip(canvas, plotted)) <= 2  # of 255
 
 
 def test_the_explorers_space_is_reserved_before_its_scripts_arrive(app_url, open_page) -> None:
@@ -102,17 +133,18 @@ def test_the_explorers_space_is_reserved_before_its_scripts_arrive(app_url, open
 
 
 def test_the_modules_of_the_first_view_are_preloaded(app_url, open_page) -> None:
-    """No module waits until another imports it."""
+    """No module waits until another imports it, and Plotly.js is requested after all of them."""
     page = open_page("about:blank")
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
     page.goto(app_url)
-    page.wait_for_selector(CELLS)
+    page.wait_for_selector(PLOTTED)
     links = page.locator("head link[rel=modulepreload]").evaluate_all("links => links.map((link) => link.href)")
     named = {url for url in links if "/atlas/" in url}
     scripts = [url for url in requests if "/atlas/" in url and url.endswith(".js")]
-    assert len(named) > 40
-    assert {url for url in scripts if not url.endswith("plotly.min.js")} <= named, "scripts that were not preloaded"
+    plotly = next(i for i, url in enumerate(scripts) if "plotly.min.js" in url)
+    assert len(named) > 40 and set(scripts[:plotly]) <= named
+    assert scripts[plotly + 1 :] == [], "scripts that the first view does not need"
 
 
 # The picture of each tab; it may have several parts.

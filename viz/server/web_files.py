@@ -82,10 +82,7 @@ class FirstPaint:
 
 
 def head(lent: bool = False) -> str:
-    """Return the HTML of the inline script and of the first view's style sheets and module preloads.
-
-    Plotly.js, which only figures of other tabs need, is fetched once the network is idle.
-    """
+    """Return the HTML of the inline script and of the first view's style sheets and module preloads."""
     web = assets.address()
     languages = {language: f"{web}words/{path.name}" for language, path in words.files().items()}
     modules = assets.modules(assets.MOUNT, *map(assets.module, FIRST_VIEW))
@@ -94,6 +91,5 @@ def head(lent: bool = False) -> str:
             assets.early(languages, lent=lent),
             *(f'<link rel="stylesheet" href="{web}{assets.name(path)}">' for path in assets.styles("explorer")),
             *(f'<link rel="modulepreload" fetchpriority="low" href="{web}{assets.name(path)}">' for path in modules),
-            f'<link rel="prefetch" as="script" href="{web}{assets.PLOTLY.name}">',
         )
     )

@@ -3,7 +3,8 @@
 import { el, cssVariable, svg } from "../core/dom.js";
 
 export const SCALE = 2; // PNG pixels per CSS pixel
-const NOT_DRAWN = "select, input, textarea, option, script, .sr-only, .copy-picture, .mark.cursor";
+const NOT_DRAWN =
+  "select, input, textarea, option, script, .sr-only, .copy-picture, .mark.cursor, .detail .heatmap"; // the canvas below it is
 const DRAWN = "text, rect, circle, path, line"; // shapes that the style sheet may style
 const COLOURS = ["fill", "stroke"];
 const STROKE = ["stroke-width", "stroke-opacity", "stroke-dasharray"];

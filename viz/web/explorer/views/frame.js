@@ -24,8 +24,8 @@ function textWidth(text) {
   return pen.measureText(text).width;
 }
 
-// Position an element: {left, top, ...} in pixels.
-function positionAt(node, place) {
+/** Position an element: {left, top, ...} in pixels. */
+export function positionAt(node, place) {
   for (const [side, pixels] of Object.entries(place)) node.style[side] = `${pixels}px`;
   return node;
 }

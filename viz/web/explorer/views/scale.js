@@ -56,6 +56,7 @@ export function createPalette(colours, transform, maximum, signed = false) {
     ticks: scaleTicks(transform, maximum, signed),
     colours,
     maximum,
+    plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]),
     unit: "",
   };
 }
