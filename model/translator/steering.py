@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     strangers send may hold many recipes.
     """
     plain = changes.interventions if isinstance(changes, Sweep) else changes
-    recipes = [edit.value for _, edit in plain.edits if _lacks_vector(edit)]
+    recipes = [recipe for _, edit in plain.edits if (recipe := _recipe_without_vector(edit)) is not None]
     if not recipes:
         return changes
     sentences = {(text, recipe.languages or direction) for recipe in recipes for text in (recipe.towards, recipe.away)}
@@ -64,14 +64,16 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     unedited.changes = NO_INTERVENTIONS
 
     def fill(place: str, edit: Edit) -> Edit:
-        if not _lacks_vector(edit):
+        recipe = _recipe_without_vector(edit)
+        if recipe is None:
             return edit
-        vector = Numbers.of(compute_vector(unedited, edit.value, place, direction))
-        return replace(edit, value=replace(edit.value, vector=vector))
+        vector = Numbers.of(compute_vector(unedited, recipe, place, direction))
+        return replace(cast(Add, edit), value=replace(recipe, vector=vector))
 
     plain = replace(plain, edits=tuple((place, fill(place, edit)) for place, edit in plain.edits))
     return replace(changes, interventions=plain) if isinstance(changes, Sweep) else plain
 
 
-def _lacks_vector(edit: Edit) -> bool:
-    return isinstance(edit, Add) and isinstance(edit.value, SteeringVector) and edit.value.vector is None
+def _recipe_without_vector(edit: Edit) -> SteeringVector | None:
+    value = edit.value if isinstance(edit, Add) else None
+    return value if isinstance(value, SteeringVector) and value.vector is None else None

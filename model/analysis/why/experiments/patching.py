@@ -269,6 +269,7 @@ def _run_patched(
     receiver: Case, places: list[Place], values: list[Tensor], grid: Grid, cells: list[tuple[int, int]]
 ) -> Tensor:
     """Return the decoder's output [batch, d_model] at the question's row, a batch row for each cell (row, column)."""
+    weights: dict[Patch, Tensor] = {}
     patches: dict[Patch, PatchValue] = {}
     for i, (row, column) in enumerate(cells):
         number, positions = row, column
@@ -277,7 +278,8 @@ def _run_patched(
         value = values[number]
         patch = Patch(places[number])
         if patch not in patches:
-            patches[patch] = PatchValue(value, value.new_zeros(len(cells), value.shape[1]))
-        patches[patch].weight[i, positions] = 1.0
+            weights[patch] = value.new_zeros(len(cells), value.shape[1])
+            patches[patch] = PatchValue(value, weights[patch])
+        weights[patch][i, positions] = 1.0
     sweep = Sweep(replace(receiver.interventions, patches=frozenset(patches)), values=patches)
     return receiver.run_sweep(sweep, len(cells), in_encoder=_is_in_encoder(grid))
