@@ -26,15 +26,16 @@ from tests.page.browser import use_modules
 NO_MODELS = SimpleNamespace(by_digest=lambda digest: None)  # stands in for Translators: the traces need no model
 KEYS = {AttentionKind.CROSS: "1", AttentionKind.ENCODER_SELF: "2", AttentionKind.DECODER_SELF: "3"}
 DRAWN = """() => {
-  const plot = document.querySelector('.atlas-explorer .detail .plot'), { width, height } = plot;
-  const bar = getComputedStyle(document.querySelector('.atlas-explorer .detail .colour-bar')).backgroundImage;
+  const [{ z }] = document.querySelector('.atlas-explorer .detail .heatmap').data;
   const texts = (kind) => [...document.querySelectorAll(`.atlas-explorer .detail .axis-label.${kind} bdi`)]
     .map((n) => n.textContent);
-  return { pixels: [...plot.getContext('2d').getImageData(0, 0, width, height).data], shape: [height, width, 4],
-    colours: bar.match(/rgb\\([^)]*\\)/g).map((colour) => colour.match(/\\d+/g).map(Number)),
-    rows: texts('row'), columns: texts('column'), heading: document.querySelector('.heading-line').textContent };
+  const heading = document.querySelector('.heading-line').textContent;
+  return { z, rows: texts('row'), columns: texts('column'), heading };
 }"""
-COLOUR_ERROR = 1.5 / 255  # of a share that is read from a colour: one of 256 steps, some of which look the same
+# Plotly draws a map once its canvas is painted.
+PLOTTED = """() => [...document.querySelectorAll('.atlas-explorer .detail .heatmap')]
+  .every((plot) => plot.data && plot.style.visibility !== 'hidden')"""
+Z_ERROR = 5e-4  # of a place on the colour bar: the page gets weights as 16-bit numbers
 
 COUNT_DOWNLOADS = """() => {
   if (window.__handed !== undefined) return;
@@ -113,14 +114,11 @@ def open_traces(serve_traces, open_page):
 
 
 def drawn(page) -> dict:
-    """Return the map that is drawn: `z` [rows, columns], places on the colour bar from 0 to 1 (NaN: hidden), `rows`,
-    `columns` and `heading`. z is read from the colours, so it is right to COLOUR_ERROR."""
+    """Return the map that Plotly draws: `z` [rows, columns], places on the colour bar from 0 to 1 (NaN: hidden), and
+    `rows`, `columns` and `heading`."""
+    page.wait_for_function(PLOTTED)
     plot = page.evaluate(DRAWN)
-    pixels, colours = np.reshape(plot["pixels"], plot["shape"]), np.array(plot["colours"])
-    places = np.linspace(0, len(colours) - 1, 256)
-    steps = np.stack([np.interp(places, range(len(colours)), channel) for channel in colours.T], axis=1)
-    nearest = np.abs(pixels[..., None, :3] - np.floor(steps + 0.5)).sum(-1).argmin(-1)
-    plot["z"] = np.where(pixels[..., 3] == 0, np.nan, nearest / 255)
+    plot["z"] = np.array(plot["z"], float)
     return plot
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.reduce import View, score_map
-from tests.page.explorer.page import COLOUR_ERROR, KEYS, choose, drawn, status, wait_for_selection
+from tests.page.explorer.page import KEYS, Z_ERROR, choose, drawn, status, wait_for_selection
 
 pytestmark = pytest.mark.browser
 
@@ -25,7 +25,7 @@ def test_every_map_on_the_page_equals_the_trace(open_traces, hand_made_trace):
         for layer, head in product(range(maps.num_layers), range(maps.num_heads)):
             page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
             plot = drawn(page)
-            assert np.abs(plot["z"] - maps.weights[layer, head]).max() < COLOUR_ERROR
+            assert np.abs(plot["z"] - maps.weights[layer, head]).max() < Z_ERROR
             assert plot["heading"] == f"Layer {layer + 1} · Head {head + 1}"
         both = kind is not AttentionKind.ENCODER_SELF
         tokens = zip(maps.query_tokens, hand_made_trace.target_tokens) if both else zip(maps.query_tokens)
@@ -70,7 +70,7 @@ def test_every_option_draws_the_same_map_as_python(open_traces, hand_made_trace)
             "cross", 1, 2, combine=combine, words=words == "words", special=special, predicted=rows == "predicted"
         )
         expected, plot = score_map(hand_made_trace, view), drawn(page)
-        assert np.allclose(plot["z"], expected.values, atol=COLOUR_ERROR, equal_nan=True)
+        assert np.allclose(plot["z"], expected.values, atol=Z_ERROR, equal_nan=True)
         assert plot["rows"] == [labels.shorten(label) for label in expected.rows]
         reading = page.inner_text(".atlas-explorer .reading")
         if combine != "single":

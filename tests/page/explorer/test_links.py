@@ -12,7 +12,7 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.reduce import View, score_map
 from tests import ROOT
 from tests.page.browser import load_modules
-from tests.page.explorer.page import COLOUR_ERROR, drawn
+from tests.page.explorer.page import Z_ERROR, drawn
 
 pytestmark = pytest.mark.browser
 
@@ -76,7 +76,7 @@ def test_each_link_restores_the_view(open_traces, hand_made_trace):
                 at = 0 if state["kind"] == "decoder_self" else 1
                 assert [row.split(" → ")[at] for row in plot["rows"]] == [labels.shorten(row, 12) for row in rows]
             if (state["transform"], state["range"]) == ("linear", "fixed"):
-                assert np.allclose(plot["z"], expected.values, atol=COLOUR_ERROR, equal_nan=True)
+                assert np.allclose(plot["z"], expected.values, atol=Z_ERROR, equal_nan=True)
             pinned = sum(state[axis] is not None for axis in ("query", "key"))
             assert page.locator(".mark.pinned").count() == (3 if pinned == 2 else pinned)
         elif state["view"] == "lines":

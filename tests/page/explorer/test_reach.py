@@ -16,7 +16,7 @@ from attention_atlas.viz.maps.reduce import View, score_map
 from attention_atlas.viz.wire.payload import payload
 from bench.made.synthetic import random_trace
 from tests.page.browser import no_violations, screenshot
-from tests.page.explorer.page import COLOUR_ERROR, KEYS, choose, download, drawn, show, status, view_options
+from tests.page.explorer.page import KEYS, Z_ERROR, choose, download, drawn, show, status, view_options
 from tests.viz.export.test_export import assert_equal
 
 pytestmark = pytest.mark.browser
@@ -144,13 +144,13 @@ def test_long_inputs_load_their_layers_on_demand(open_traces):
         "document.querySelector('.heading-line').textContent === 'Layer 3 · Head 6' && "
         "document.querySelector('.detail .plot')?.height === 128"
     )
-    assert np.abs(drawn(page)["z"] - trace.cross.weights[2, 5]).max() < COLOUR_ERROR
+    assert np.abs(drawn(page)["z"] - trace.cross.weights[2, 5]).max() < Z_ERROR
     named, last = page.locator(".detail .axis-label.column"), labels.display(trace.source_tokens[-1])
     assert named.count() <= 40 and named.last.inner_text() == labels.shorten(last), "thinned, but for the last"
     choose(page, "Heads", "rollout")
     page.wait_for_function("document.querySelector('.detail .plot')?.width === 256")
     expected = score_map(trace, View("cross", 2, 5, combine="rollout")).values
-    assert np.abs(drawn(page)["z"] - expected).max() < COLOUR_ERROR
+    assert np.abs(drawn(page)["z"] - expected).max() < Z_ERROR
     assert page.locator(".axis-label.row").count() <= 40
     page.keyboard.press(KEYS[AttentionKind.ENCODER_SELF])  # its thumbnails are loaded later
     painted = """(within) => [...document.querySelectorAll(`${within} .thumbnail canvas`)].every((canvas) => {
