@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from attention_atlas.model.analysis.sentences import has_sentences
-from attention_atlas.model.analysis.why.means import means_work
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace import is_number
@@ -17,7 +15,6 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_entry
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.words import Words, say
@@ -281,13 +278,3 @@ class Panel:
         """Return the values of the controls, limited to what this model has."""
         config = scene.translator.config
         return [control.coerce(value, config) for control, value in zip(self.controls, values, strict=True)]
-
-
-def prepare_means(scene: Scene) -> Iterator[Blocks]:
-    """Compute the mean output of each head if it is missing and can be computed. Yields the progress as blocks.
-
-    To be called before the scene's case is used.
-    """
-    if scene.means is None and has_sentences(scene.trace.direction):
-        for done, total in means_work(scene.translator, scene.trace.direction).run():
-            yield [blocks.note("Averaging each head's output: {n} of {all} sentences.", n=done, all=total)]

@@ -17,7 +17,7 @@ from attention_atlas.model.analysis.trust import load_trust as stored_trust
 from attention_atlas.model.analysis.trust import read_trace
 from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.analysis.why.case import Case, open_case
-from attention_atlas.model.analysis.why.means import Means, find_means
+from attention_atlas.model.analysis.why.means import load_stored_means
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.serve.work import Result, Work
@@ -214,7 +214,7 @@ class Scene:
 
     @cached_property
     def case(self) -> Case:
-        """The question with its recorded pass and what experiments on it share.
+        """The question with its recorded pass and what experiments on it share, such as the checkpoint's own means.
 
         A Refusal as for `question`, if the model is not a Transformer, or if source and prefix exceed MAX_TOKENS.
         """
@@ -226,7 +226,7 @@ class Scene:
                 n=len(self.trace.source_ids) + self.question.step + 1,
                 limit=MAX_TOKENS,
             )
-        return open_case(self.translator, self.trace, self.question, means=self.means)
+        return open_case(self.translator, self.trace, self.question, means=load_stored_means(self.translator))
 
     def result(self, work: Work[Result]) -> Result | None:
         """Return the result of a Work, or None if nobody has started it. Raises WorkNeeded if the page has started it
@@ -255,11 +255,6 @@ class Scene:
         """The measured quality of the model's trust signals in this direction; an empty Trust without measurements."""
         by_direction = stored_trust(self.translator.folder, self.translator.digest)
         return by_direction.get(self.trace.direction, Trust())
-
-    @property
-    def means(self) -> Means | None:
-        """The mean output of each head, or None if it was not computed yet."""
-        return find_means(self.translator, self.trace.direction)
 
 
 def not_served(checkpoint: str) -> Refusal:

@@ -10,6 +10,7 @@ import pytest
 from attention_atlas.model.analysis import why
 from attention_atlas.model.analysis.why.attribution import attribute
 from attention_atlas.model.analysis.why.experiments.patching import PatchMode
+from attention_atlas.model.translator import Translator
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels import downloads
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
@@ -30,6 +31,18 @@ def test_files_of_the_matrix_read_back(scene, name) -> None:
     expected = attribute(scene.translator, scene.trace, step=3)
     assert values.dtype == np.float64
     np.testing.assert_array_equal(values, np.stack([row.values for row in expected.rows]))
+
+
+def test_means_computed_in_the_page_change_only_ablation(tiny_checkpoint, few_sentences) -> None:
+    translator = Translator.load(tiny_checkpoint, "cpu")
+    trace = translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
+    before, after = (Scene(trace, Selection(), translator, page_question=PageQuestion.of(trace, 3)) for _ in range(2))
+    matrix = downloads.matrix_file(before, {"format": "csv"}).content
+    *_, content = heads.explore_heads(before, "mean", "quick")
+    assert "its average over" in content[0]["text"]
+    effects = [heads.as_file(after, {"format": "csv"}, instead, "quick").content for instead in ("mean", "zero")]
+    assert effects[0] != effects[1]
+    assert downloads.matrix_file(after, {"format": "csv"}).content == matrix
 
 
 def test_only_formats_that_hold_the_matrix_are_offered(scene) -> None:

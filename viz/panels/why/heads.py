@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from attention_atlas.model.analysis.sentences import has_sentences
 from attention_atlas.model.analysis.why.case import Case, compare_outputs
 from attention_atlas.model.analysis.why.experiments import heads
 from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values
+from attention_atlas.model.analysis.why.means import find_means, means_work
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -19,7 +21,7 @@ from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.why.faithfulness import spearman
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
-from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
+from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
@@ -75,14 +77,26 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str)
     return file(data, Explained(to_jsonable(table)), about_step("heads", scene))
 
 
+def prepare_means(scene: Scene) -> Iterator[list[dict]]:
+    """Compute the mean output of each head if it is missing and can be computed. Yields the progress as blocks.
+
+    Ablation alone uses means computed in the page: other answers must not depend on which panels were opened before.
+    """
+    direction = scene.trace.direction
+    if find_means(scene.translator, direction) is None and has_sentences(direction):
+        for done, total in means_work(scene.translator, direction).run():
+            yield [blocks.note("Averaging each head's output: {n} of {all} sentences.", n=done, all=total)]
+
+
 def ablation_values_for(scene: Scene, case: Case, instead: str) -> tuple[heads.AblationValues, list[dict]]:
     """Return the values that replace a head's output, and notes about them.
 
     Zeros if there are neither means nor sentences in this language.
     """
-    if instead == Replacement.MEAN.value and case.means is not None:
-        return heads.mean_values(case), [
-            blocks.note("A head that is switched off outputs its average over {n} sentences.", n=case.means.sentences)
+    means = find_means(scene.translator, scene.trace.direction)
+    if instead == Replacement.MEAN.value and means is not None:
+        return heads.mean_values(replace(case, means=means)), [
+            blocks.note("A head that is switched off outputs its average over {n} sentences.", n=means.sentences)
         ]
     if instead == Replacement.RESAMPLE.value and has_sentences(scene.trace.direction):
         values = make_ablation_values(case, scene.translator, scene.trace, Replacement.RESAMPLE)

@@ -11,9 +11,9 @@ from attention_atlas.model.trace.why.effects import Replacement, SmallestSet, se
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.panels.downloads import EXPORT, exports, file, translation_fields
-from attention_atlas.viz.panels.panel import Choice, Panel, prepare_means
+from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.panels.why.heads import ablation_values_for, read_heads, translate_without
+from attention_atlas.viz.panels.why.heads import ablation_values_for, prepare_means, read_heads, translate_without
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_integer, read_list
 from attention_atlas.viz.wire.file import File
