@@ -497,21 +497,16 @@ class Translator:
 
         return self._in_batches(decode, list(map(len, sources)), batch_size)
 
-    @property
-    def _workers(self) -> int:
-        """The number of batches that are computed at the same time: one on each core, or one on a GPU."""
-        return torch.get_num_threads() if self.device.type == "cpu" else 1
-
     def _in_batches(
         self, work: Callable[[Sequence[int]], Sequence[Item]], lengths: Sequence[int], batch_size: int
     ) -> list[Item]:
         """Return the results of rows of these lengths, in order. work(rows) computes those of a batch.
 
-        Rows of similar length share a batch, so that little is padded, and batches are equal: a small last one would
-        leave a core waiting for the others.
+        Rows of similar length share a batch, so that little is padded. There are as few batches as batch_size allows,
+        and they are equal: a small last one would leave a core waiting for the others.
         """
-        rows, size = len(lengths), check_count("batch size", batch_size)
-        count = max(math.ceil(rows / size), min(self._workers, rows))
+        rows = len(lengths)
+        count = math.ceil(rows / check_count("batch size", batch_size))
         longest_first = sorted(range(rows), key=lambda i: -lengths[i])
         batches = list(batched(longest_first, math.ceil(rows / count))) if rows else []
         results = map_over_cores(work, batches) if self.device.type == "cpu" else map(work, batches)
@@ -645,11 +640,13 @@ class Translator:
         `batch_size` texts at a time are translated on each core, or on one GPU, and no more are in memory at once.
         Raises ValueError as trace() does.
         """
-        check_count("batch size", batch_size)
-        for part in batched(check_sequence("texts", texts), self._workers * batch_size):
+        workers = torch.get_num_threads() if self.device.type == "cpu" else 1
+        for part in batched(check_sequence("texts", texts), workers * check_count("batch size", batch_size)):
             lengths = [len(normalize_text(text)) for text in part]
             yield from self._in_batches(
-                lambda rows, part=part: self.trace_batch([part[i] for i in rows], direction), lengths, batch_size
+                lambda rows, part=part: self.trace_batch([part[i] for i in rows], direction),
+                lengths,
+                batch_size=math.ceil(len(part) / workers),
             )
 
     def _encode_prefix(self, prefix: str | Sequence[int] | None, direction: str | None) -> tuple[int, ...]:

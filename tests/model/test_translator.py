@@ -68,7 +68,10 @@ def test_translate_batch_keeps_order_and_empty_texts(tiny_translator):
     assert tiny_translator.translate_batch([]) == []
 
 
-def test_batches_are_as_few_as_possible_and_of_equal_size(tiny_translator, monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_batches_are_as_few_as_possible_and_of_equal_size(tiny_translator, monkeypatch, request, threads):
+    request.addfinalizer(lambda before=torch.get_num_threads(): torch.set_num_threads(before))
+    torch.set_num_threads(threads)
     sizes, pad = [], tiny_translator.pad
     monkeypatch.setattr(tiny_translator, "pad", lambda batch: sizes.append(len(batch)) or pad(batch))
     ids = [tiny_translator.encode(text) for text in (TEXTS * 9)[:9]]
