@@ -19,7 +19,7 @@ from attention_atlas.model.trace.edits import Add, SteeringVector
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
-from attention_atlas.model.translator.steering import compute_vector
+from attention_atlas.model.translator.steering import compute_vectors
 
 __all__ = ["compute_steering_vector", "translate_with_vector"]
 
@@ -33,7 +33,8 @@ def compute_steering_vector(
     pair, such as "de-en"; None: the checkpoint's first. Raises ValueError for a text or a place that cannot be used,
     and a Refusal if both texts are the same.
     """
-    return compute_vector(translator, SteeringVector(towards, away, languages), place)
+    (vector,) = compute_vectors(translator, [(place, SteeringVector(towards, away, languages))])
+    return vector
 
 
 def translate_with_vector(translator: Translator, trace: TranslationTrace, place: str, added: Add) -> TranslationTrace:

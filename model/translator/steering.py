@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -21,24 +22,36 @@ if TYPE_CHECKING:
     from attention_atlas.model.translator.translator import Translator
 
 
-def compute_vector(
-    translator: Translator, recipe: SteeringVector, place: str, direction: str | None = None
-) -> np.ndarray:
-    """Return the mean over tokens of one sentence's activations at a place, less that of the other: float32 [width].
+def compute_vectors(
+    translator: Translator, recipes: Sequence[tuple[str, SteeringVector]], direction: str | None = None
+) -> list[np.ndarray]:
+    """Return each recipe's vector at its place, float32 [width], from one batch for each direction.
 
-    direction: of the sentences where the recipe names none. Raises ValueError for a text or a place that cannot be
-    used, and a Refusal if both texts are the same.
+    A vector is the mean over the tokens of one sentence's activations, less that of the other.
+
+    recipes: (place, recipe) pairs. direction: of the sentences where a recipe names none. Raises ValueError for a text
+    or a place that cannot be used, and a Refusal if both texts of a recipe are the same.
     """
     check_transformer(translator.model)
-    for found in registry.matching([place], translator.config):
-        if found.name != place or found.axes[0] != "batch" or len(found.axes) != 3:
-            raise ValueError(f"{place} has heads or keys of its own: a direction is of [batch, position, width]")
-    run = translator.run([recipe.towards, recipe.away], names=[place], direction=recipe.languages or direction)
-    if run.source_ids[0] == run.source_ids[1]:
-        raise Refusal("The two sentences are the same: there is no direction between them.")
-    masks = run.source_mask if place.startswith(Side.ENCODER.value) else run.mask
-    towards, away = (exact(rows[mask]).mean(0).cpu().numpy() for rows, mask in zip(run[place], masks))
-    return (towards - away).astype(np.float32)
+    for name, _ in recipes:
+        for place in registry.matching([name], translator.config):
+            if place.name != name or place.axes[0] != "batch" or len(place.axes) != 3:
+                raise ValueError(f"{name} has heads or keys of its own: a direction is of [batch, position, width]")
+    vectors: dict[int, np.ndarray] = {}
+    languages = [recipe.languages or direction for _, recipe in recipes]
+    for each in dict.fromkeys(languages):
+        batch = [i for i, other in enumerate(languages) if other == each]
+        texts = list(dict.fromkeys(text for i in batch for text in (recipes[i][1].towards, recipes[i][1].away)))
+        run = translator.run(texts, names=sorted({recipes[i][0] for i in batch}), direction=each)
+        for i in batch:
+            place, recipe = recipes[i]
+            rows = texts.index(recipe.towards), texts.index(recipe.away)
+            if run.source_ids[rows[0]] == run.source_ids[rows[1]]:
+                raise Refusal("The two sentences are the same: there is no direction between them.")
+            masks = run.source_mask if place.startswith(Side.ENCODER.value) else run.mask
+            towards, away = (exact(run[place][row][masks[row]]).mean(0).cpu().numpy() for row in rows)
+            vectors[i] = (towards - away).astype(np.float32)
+    return [vectors[i] for i in range(len(recipes))]
 
 
 def fill_vectors(translator: Translator, changes: Changes, direction: str | None = None) -> Changes:
@@ -48,10 +61,18 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     strangers send may hold many recipes.
     """
     plain = changes.interventions if isinstance(changes, Sweep) else changes
-    recipes = [recipe for _, edit in plain.edits if (recipe := _recipe_without_vector(edit)) is not None]
+    recipes = {
+        i: (place, recipe)
+        for i, (place, edit) in enumerate(plain.edits)
+        if (recipe := _recipe_without_vector(edit)) is not None
+    }
     if not recipes:
         return changes
-    sentences = {(text, recipe.languages or direction) for recipe in recipes for text in (recipe.towards, recipe.away)}
+    sentences = {
+        (text, recipe.languages or direction)
+        for _, recipe in recipes.values()
+        for text in (recipe.towards, recipe.away)
+    }
     lengths = [len(translator.encode(*sentence)) for sentence in sentences]
     if len(lengths) * max(lengths) > 2 * translator.max_tokens:
         raise Refusal(
@@ -62,15 +83,13 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
         )
     unedited = copy.copy(translator)
     unedited.changes = NO_INTERVENTIONS
-
-    def fill(place: str, edit: Edit) -> Edit:
-        recipe = _recipe_without_vector(edit)
-        if recipe is None:
-            return edit
-        vector = Numbers.of(compute_vector(unedited, recipe, place, direction))
-        return replace(cast(Add, edit), value=replace(recipe, vector=vector))
-
-    plain = replace(plain, edits=tuple((place, fill(place, edit)) for place, edit in plain.edits))
+    edits = list(plain.edits)
+    for (i, (place, recipe)), vector in zip(
+        recipes.items(), compute_vectors(unedited, list(recipes.values()), direction)
+    ):
+        edit = cast(Add, edits[i][1])
+        edits[i] = (place, replace(edit, value=replace(recipe, vector=Numbers.of(vector))))
+    plain = replace(plain, edits=tuple(edits))
     return replace(changes, interventions=plain) if isinstance(changes, Sweep) else plain
 
 

@@ -1,4 +1,4 @@
-"""BART, PEGASUS, Blenderbot: vocabularies of merged bytes, refused folders."""
+"""BART, PEGASUS, Blenderbot: planted mistakes, vocabularies of merged bytes, refused folders."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
+from attention_atlas.model.config import Activation, PositionCode
 from attention_atlas.model.text.splitters import HEADER, MergedBytes
 from attention_atlas.model.trace.tokens import TokenKind
 from attention_atlas.model.translator import Translator
 from tests.model.families import theirs
+from tests.model.families.test_parity import seen
 from tests.model.families.theirs import WEIGHTS, edit, refused
 
 
@@ -21,6 +23,29 @@ def whole(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("bart") / "model"
     theirs.bart(folder, forced_bos_token_id=0).save_pretrained(folder)
     return folder
+
+
+MISTAKES = {
+    "pre-norm": (theirs.bart, {"norm_first": True}),
+    "no norm on embeddings": (theirs.bart, {"norm_embedding": False}),
+    "positions from 0": (theirs.bart, {"position_offset": 0, "max_length": 42}),
+    "ReLU": (theirs.bart, {"activation": Activation.RELU}),
+    "GELU by a tangent": (theirs.bart, {"activation": Activation.GELU_TANH}),
+    "no bias on the logits": (theirs.bart, {"logits_bias": False}),
+    "PEGASUS post-norm": (theirs.pegasus, {"norm_first": False}),
+    "PEGASUS from 2": (theirs.pegasus, {"position_offset": 2}),
+    "PEGASUS interleaved": (theirs.pegasus, {"position_code": PositionCode.INTERLEAVED}),
+    "Blenderbot post-norm": (theirs.blenderbot, {"norm_first": False}),
+    "Blenderbot-small's norm behind positions": (theirs.blenderbot_small, {"norm_before_positions": False}),
+    "one number of heads": (theirs.bart, {"decoder_num_heads": None}, {"decoder_attention_heads": 2}),
+    "Blenderbot's positions from 2": (theirs.blenderbot, {"position_offset": 2, "max_length": 38}),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_changes_the_logits(mistake, tmp_path):
+    make, changes, *of_theirs = MISTAKES[mistake]
+    seen(make(tmp_path, **dict(*of_theirs)), changes, tmp_path, by=1e-5)
 
 
 def test_forced_symbols_begin_every_text_and_pieces_are_readable(whole):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from transformers import PreTrainedModel
 
 from attention_atlas.model import checkpoint
-from attention_atlas.model.config import ModelConfig
+from attention_atlas.model.config import Activation, ModelConfig, PositionCode
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.nets.masks import pad
@@ -200,6 +201,41 @@ def test_beams_of_four_agree_with_transformers(family, tmp_path):
     begin = translator.tokenizer.begin_id
     searches = translator.beam(sources, translator.directions[0], width=4)
     assert [[begin, *search.hypotheses[0].ids] for search in searches] == expected
+
+
+# The mistakes that are easiest to make in reading these families.
+MISTAKES = {
+    "bias forgotten": ("marian", {"logits_bias": False}),
+    "interleaved table": ("marian", {"position_code": PositionCode.INTERLEAVED}),
+    "no square root of the width": ("marian", {"scale_embedding": False}),
+    "ReLU for SiLU": ("marian", {"activation": Activation.RELU}),
+    "GELU for SiLU": ("marian", {"activation": Activation.GELU}),
+    "pre-norm": ("marian", {"norm_first": True}),
+    "positions from 0": ("m2m100", {"position_offset": 0}),
+    "the paper's wavelengths": ("m2m100", {"position_code": PositionCode.HALVES}),
+    "learned positions from 0": ("mbart", {"position_offset": 0, "max_length": 42}),
+    "no norm on embeddings": ("mbart", {"norm_embedding": False}),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_changes_the_logits(mistake, tmp_path):
+    family, changes = MISTAKES[mistake]
+    seen(theirs.FAMILIES[family](tmp_path), changes, tmp_path, by=1e-3)
+
+
+def seen(model: PreTrainedModel, changes: dict, folder: Path, *, by: float) -> None:
+    """Assert that a model's logits agree with ours, and with a changed config differ by more than `by`."""
+    model.save_pretrained(folder)
+    right = checkpoint.load(folder).model
+    wrong = Transformer(replace(right.config, **changes)).eval()
+    wrong.load_state_dict(right.state_dict(), strict=False)
+    source, target = inputs(right.config, model.config.decoder_start_token_id)
+    expected = run_theirs(model, source, target).logits
+    with torch.inference_mode():
+        close(right(source, target).logits, expected, 1e-5)
+        with pytest.raises(AssertionError, match="of the largest value"):
+            close(wrong(source, target).logits, expected, by)
 
 
 def test_an_opened_model_is_saved_in_our_form_and_reloaded(pair, tmp_path: Path):

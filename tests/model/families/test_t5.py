@@ -1,8 +1,9 @@
-"""T5 and its descendants: buckets of distances, prefixes, sentinels, bytes, languages."""
+"""T5 and its descendants: buckets of distances, planted mistakes, prefixes, sentinels, bytes, languages."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +14,20 @@ from transformers import ByT5Tokenizer
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from attention_atlas.model import checkpoint, convert
+from attention_atlas.model.config import Activation, Norm
 from attention_atlas.model.nets.positions import RelativePositions
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.tokens import TokenKind, is_prefix
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
+from tests.model.families.test_hostile import Malicious
+from tests.model.families.test_parity import close, inputs, run_theirs
 from tests.model.families.test_tokenizers import strange_texts
-from tests.model.families.theirs import WEIGHTS, edit, refused
+from tests.model.families.theirs import PICKLE, WEIGHTS, edit, refused
+
+GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 
 
 def saved(folder: Path, **changes):
@@ -40,6 +47,82 @@ def test_buckets_agree_with_transformers(both_ways, count, reach, tiny_model):
     if count == 32:  # as they stand in the paper's own code
         at = {-127: 15, -46: 13, -8: 8, 0: 0, 1: 17, 25: 27, 91: 31} if both_ways else {5: 0, -18: 16, -113: 31}
         assert {distance: int(ours.bucket(torch.tensor(distance))) for distance in at} == at
+
+
+def in_layer_0_only(model: Transformer) -> None:
+    for stack in (model.encoder, model.decoder):
+        plain = stack.biases
+        stack.biases = lambda *given, plain=plain: [plain(*given)[0], *[None] * (len(plain(*given)) - 1)]
+
+
+def the_other_way(model: Transformer) -> None:
+    for stack in (model.encoder, model.decoder):
+        plain = stack.relative[0].bucket
+        stack.relative[0].bucket = lambda distances, plain=plain: plain(-distances)
+
+
+def both_ways_in_the_decoder(model: Transformer) -> None:
+    table = RelativePositions(model.config, both_ways=True)
+    table.weight = model.decoder.relative[0].weight
+    model.decoder.relative[0] = table
+
+
+def in_cross_attention_too(model: Transformer) -> None:
+    for layer in model.decoder.layers:
+        plain = layer.cross_attention.forward
+
+        def biased(queries, keys, *rest, plain=plain, **more):
+            bias = model.encoder.relative[0](0, queries.shape[2], keys.shape[2])
+            return plain(queries, keys, *rest, **more, bias=bias)
+
+        layer.cross_attention.forward = biased
+
+
+def changed(**fields) -> Callable[[Transformer], Transformer]:
+    def wrong(model: Transformer) -> Transformer:
+        made = Transformer(replace(model.config, **fields)).eval()
+        made.load_state_dict(model.state_dict(), strict=False)
+        return made
+
+    return wrong
+
+
+MISTAKES = {
+    "scores divided by sqrt(d_k)": ({}, changed(scale_scores=True)),
+    "the bias in the first layer only": ({}, in_layer_0_only),
+    "layer norms": ({}, changed(norm=Norm.LAYER)),
+    "another epsilon": ({}, changed(norm_epsilon=1e-5)),
+    "distances the other way": ({}, the_other_way),
+    "an encoder's buckets in the decoder": ({}, both_ways_in_the_decoder),
+    "embeddings times sqrt(d_model)": ({}, changed(scale_embedding=True)),
+    "GELU with the error function": (GATED, changed(activation=Activation.GELU)),
+    "no factor on a tied output": ({}, changed(scale_output=False)),
+    "a factor on an output of its own": (GATED, changed(scale_output=True)),
+    "the bias in cross-attention, too": ({}, in_cross_attention_too),
+    "no gate": (GATED, changed(gated=False)),
+    "one table for all layers": ({"kind": "UMT5"}, changed(layer_positions=False)),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_changes_the_logits(mistake, tmp_path):
+    changes, plant = MISTAKES[mistake]
+    model, opened = saved(tmp_path, **changes)
+    source, target = inputs(opened.model.config, 0)
+    target = target.repeat(1, 3)  # distances of more than a bucket each
+    expected = run_theirs(model, source, target).logits
+    with torch.inference_mode():
+        close(opened.model(source, target).logits, expected, 1e-5)
+        wrong = plant(opened.model) or opened.model
+        with pytest.raises(AssertionError, match="of the largest value"):
+            close(wrong(source, target).logits, expected, 1e-5)
+
+
+def test_tied_matrices_are_determined_by_the_tensors(tmp_path):
+    for own_head in (True, False):
+        _, opened = saved(tmp_path / str(own_head), own_head=own_head)
+        assert opened.model.config.tied_output is not own_head and opened.model.config.shared_embeddings
+        assert opened.model.config.scale_output is not own_head
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +190,13 @@ def test_madlad_names_the_language_by_its_first_token(tmp_path):
     assert ours.language_ids["de"] not in ours.encode_source(f"<2de> {text}", "en", "de")
 
 
+def test_a_folder_of_ours_keeps_prefixes_and_sentinels(opened, tmp_path):
+    checkpoint.save(tmp_path, opened.model, opened.tokenizer, opened.directions, half=False)
+    reloaded = checkpoint.load(tmp_path)
+    assert reloaded.tokenizer.symbols == opened.tokenizer.symbols and reloaded.directions == opened.directions
+    assert reloaded.model.config == opened.config
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("whole") / "t5"
@@ -144,7 +234,7 @@ def test_an_invalid_config_is_refused_with_its_value(whole, tmp_path, changes, w
     refused(folder, word)
 
 
-def test_missing_and_damaged_files_are_named(whole, tmp_path):
+def test_a_missing_file_is_named_and_code_is_not_executed(whole, tmp_path):
     folder = Path(shutil.copytree(whole, tmp_path / "copy"))
     state = load_file(folder / WEIGHTS)
     table = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
@@ -157,6 +247,10 @@ def test_missing_and_damaged_files_are_named(whole, tmp_path):
     refused(folder, "SentencePiece")
     (folder / "spiece.model").unlink()
     refused(folder, "spiece.model is missing")
+    (folder / WEIGHTS).unlink()
+    torch.save({"shared.weight": torch.ones(2), "x": Malicious(tmp_path / "ran")}, folder / PICKLE)
+    refused(folder, PICKLE, "not a pickle of tensors alone")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_conversion_adds_a_users_prefix(whole, tmp_path):

@@ -22,6 +22,27 @@ def test_the_sinusoids_equal_the_papers_formula(d_model):
             assert row[2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
 
 
+def test_a_shift_rotates_each_pair_by_a_fixed_angle():
+    """PE(pos + k) = R(k) PE(pos): only true if sine and cosine of a pair share their frequency."""
+    d_model, shift = 16, 5
+    encoding = sinusoidal_encoding(torch.arange(100), d_model).double()
+    angles = shift / 10_000 ** (torch.arange(0, d_model, 2).double() / d_model)
+    sine, cosine = encoding[:-shift, 0::2], encoding[:-shift, 1::2]
+    torch.testing.assert_close(encoding[shift:, 0::2], sine * angles.cos() + cosine * angles.sin(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(encoding[shift:, 1::2], cosine * angles.cos() - sine * angles.sin(), atol=1e-6, rtol=0)
+
+
+def test_all_rows_have_the_same_length_and_bounded_values():
+    encoding = sinusoidal_encoding(torch.arange(500), 64)
+    torch.testing.assert_close(encoding.norm(dim=1), torch.full((500,), math.sqrt(32)))
+    assert encoding.abs().max() <= 1
+
+
+def test_the_base_sets_the_longest_wavelength():
+    encoding = sinusoidal_encoding(torch.tensor([3.0]), 4, base=100.0)
+    assert encoding[0].tolist() == pytest.approx([math.sin(3), math.cos(3), math.sin(0.3), math.cos(0.3)], abs=1e-6)
+
+
 @pytest.mark.parametrize("d_model", [0, 1, 7])
 def test_odd_widths_are_refused(d_model):
     with pytest.raises(ValueError, match=f"found {d_model}"):
