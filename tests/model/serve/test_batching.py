@@ -366,7 +366,7 @@ def test_forty_threads_get_the_traces_that_each_would_get_alone(tiny_translator)
             pick.choice(tiny_translator.directions),
             pick.choice((plain, plain, changed)),
         )
-        for _ in range(40)
+        for _ in range(80)
     ]
     batches = []
     of = tiny_translator
