@@ -318,7 +318,7 @@ def slice_positions(tensor: Tensor, axis: int, first: int, length: int, name: st
 def _check_axes(tensor: object, axes: tuple[int, ...], name: str) -> None:
     is_tensor = isinstance(tensor, Tensor)
     if not is_tensor or tensor.ndim not in axes or not tensor.is_floating_point():
-        found = f"{tensor.dtype} {list(tensor.shape)}" if is_tensor else type(tensor).__name__
+        description = f"{tensor.dtype} {list(tensor.shape)}" if is_tensor else type(tensor).__name__
         raise ValueError(
-            f"{name} must be a floating-point tensor with {' or '.join(map(str, axes))} axes, found {found}"
+            f"{name} must be a floating-point tensor with {' or '.join(map(str, axes))} axes, found {description}"
         )

@@ -27,7 +27,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
         """Yield a side's cells, and empty ones beyond its end."""
         return islice(chain(cells, repeat("")), len(places))
 
-    def shown(token: str) -> dict:
+    def token_block(token: str) -> dict:
         return blocks.token(labels.display(token))
 
     def loss(value: float) -> dict | str:
@@ -46,11 +46,11 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
         ),
         blocks.columns(
             (say("Place"), map(blocks.number, places)),
-            (say("encoder reads"), pad(map(shown, seen_batch.tokens[0][at]))),
+            (say("encoder reads"), pad(map(token_block, seen_batch.tokens[0][at]))),
             ("id", pad(map(str, seen_batch.source[at]))),
-            (say("decoder reads"), pad(map(shown, seen_batch.tokens[1][at]))),
+            (say("decoder reads"), pad(map(token_block, seen_batch.tokens[1][at]))),
             ("id", pad(map(str, seen_batch.inputs[at]))),
-            (say("must write"), pad(map(shown, seen_batch.tokens[2][at]))),
+            (say("must write"), pad(map(token_block, seen_batch.tokens[2][at]))),
             ("id", pad(map(str, seen_batch.outputs[at]))),
             (say("loss, nats"), pad(map(loss, seen_batch.losses[at]))),
             caption=say(

@@ -374,8 +374,8 @@ def translate_alone(scene: Scene, data: Mapping[str, object], text: str, edges: 
     pair, _, circuit = open_circuit(scene, text, typed)
     until, ids, ended = time.monotonic() + SECONDS, [], False
     tokenizer, direction = scene.translator.tokenizer, scene.trace.direction
-    kept = circuit.select_edges(circuit.candidates_for(edges))
-    for written in decode_with_edges(circuit, kept, pair, direction):
+    selected = circuit.select_edges(circuit.candidates_for(edges))
+    for written in decode_with_edges(circuit, selected, pair, direction):
         ids = written
         if ended := time.monotonic() > until:
             break

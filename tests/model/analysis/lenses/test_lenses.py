@@ -96,9 +96,9 @@ def test_every_lens_ends_in_the_models_distribution(tiny_translator, lenses, rec
     read = decoder_lens(tiny_translator.model, output, target, lenses.of_decoder(lens))
     final = output.logits[0].softmax(-1)
     np.testing.assert_array_equal(read.top_ids[-1], final.argmax(-1))
-    chosen = final[torch.arange(len(target)), target]
-    np.testing.assert_allclose(read.chosen_probabilities[-1], chosen, atol=1e-6)
-    np.testing.assert_array_equal(read.chosen_ranks[-1], 1 + (final > chosen[:, None]).sum(-1))
+    probabilities = final[torch.arange(len(target)), target]
+    np.testing.assert_allclose(read.chosen_probabilities[-1], probabilities, atol=1e-6)
+    np.testing.assert_array_equal(read.chosen_ranks[-1], 1 + (final > probabilities[:, None]).sum(-1))
     np.testing.assert_allclose(read.divergences[-1], 0, atol=1e-6)
     with torch.inference_mode():
         first = tiny_translator.model.decoder.norm(lenses.of_decoder(lens)(streams_of(output, Side.DECODER)[:, 0]))[0]
