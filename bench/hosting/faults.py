@@ -223,7 +223,7 @@ def out_of_memory(app: App, number: int) -> dict[str, float]:
 def sigterm(app: App, number: int) -> dict[str, float]:
     """The app gets SIGTERM while callers ask without a pause. It must answer every accepted question."""
     expected = {text: Caller(app.port).call("translate", [text])["translation"] for text in SENTENCES}
-    accepted, answered, told = [], [], []  # told: callers whose last question was not accepted
+    accepted, answered, rejected = [], [], []  # rejected: callers whose last question was not accepted
 
     def ask(first: int) -> None:
         for text in islice(cycle(SENTENCES), first, None):
@@ -233,7 +233,7 @@ def sigterm(app: App, number: int) -> dict[str, float]:
             except ERRORS:  # the connection was refused
                 status = 0
             if status != 200:
-                told.append(first)
+                rejected.append(first)
                 return
             accepted.append(text)
             try:
@@ -257,7 +257,7 @@ def sigterm(app: App, number: int) -> dict[str, float]:
         "taken": len(accepted),
         "lost": len(accepted) - len(answered),
         "wrong": answered.count(False),
-        "told to come back": len(told),
+        "told to come back": len(rejected),
         "exit code": code,
         "seconds to the end": round(seconds, 2),
     }

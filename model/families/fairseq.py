@@ -42,12 +42,12 @@ class Form:
 
 
 def family(model_type: str, architecture: str, form: Form) -> Family:
-    """Return the family of this form."""
+    """Return the registry entry of a family with this network."""
     return Family(model_type, (architecture,), partial(read, form))
 
 
 def read(form: Form, folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
-    """Open a folder. Raises ValueError with the value that is no such model's or cannot be read."""
+    """Open a folder. Raises ValueError, with the value, for another family's settings or unreadable files."""
     shared = settings.flag("share_encoder_decoder_embeddings", True)
     targets = None if shared else settings.integer("decoder_vocab_size", settings.integer("vocab_size"))
     config = replace(

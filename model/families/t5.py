@@ -82,7 +82,7 @@ UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight
 
 
 def read(folder: Folder, settings: Settings, weights: Weights) -> OpenedModel:
-    """Open a folder. Raises ValueError with the value that is no such model's or cannot be read."""
+    """Open a folder. Raises ValueError, with the value, for another family's settings or unreadable files."""
     config = _model_config(settings)
     # The tensors tell which matrices are tied: tie_word_embeddings is not reliable in these configs.
     matrices = tensors.find_embeddings(weights, tied=tensors.HEAD not in weights.shapes, shared=True, prefix="")

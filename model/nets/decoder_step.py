@@ -118,10 +118,8 @@ class DecoderStep:
         source positions are accepted too: they act in the encoder, before the first step.
         """
         if isinstance(changes, Sweep):
-            gates_by_position = any(
-                gates.ndim == 4 for gates in changes.gates.values()
-            )  # [batch, layers, heads, query]
-            if gates_by_position or changes.replacements or changes.capture:
+            has_gates_by_query = any(gates.ndim == 4 for gates in changes.gates.values())
+            if has_gates_by_query or changes.replacements or changes.capture:
                 return False
             changes = changes.interventions
         return not (changes.cut_edges or changes.zeroed_edges or changes.in_words)

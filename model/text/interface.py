@@ -33,7 +33,7 @@ class TextTokenizer(ABC):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The numbers of tokens in the source's and the target's vocabulary. Override it where they are two."""
+        """The numbers of tokens of the source and the target vocabulary. Override this if they differ."""
         return len(self.pieces), len(self.pieces)
 
     @abstractmethod

@@ -44,7 +44,7 @@ export function createSelect(label, options, onPick, title = null) {
   return menu;
 }
 
-// Values of the state that are no texts, as menus name them.
+// Menus have texts as values: the values of the state that they stand for.
 const VALUES = { null: null, true: true, false: false };
 const VIEW_KEYS = { map: "m", lines: "l", text: "t", compare: "c" };
 

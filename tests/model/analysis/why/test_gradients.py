@@ -119,7 +119,7 @@ def test_line_matches_gauss_legendre(tokenizer):
 
 
 def test_integrated_gradients_are_linear_in_the_contrast(tokenizer):
-    """As far as they are complete."""
+    """Up to the error that their sums have (completeness)."""
     cases = [case_of(tokenizer, True, *pair) for pair in ((40, 50), (50, 60), (40, 60))]
     one, other, third = (gradients.integrated_gradients(case).values for case in cases)
     np.testing.assert_allclose(one + other, third, atol=0.03 * np.abs(third).sum())
