@@ -16,7 +16,7 @@ from attention_atlas.viz.wire import fields
 from attention_atlas.viz.words import files, for_page, read
 
 JUNK = (None, True, -1, 3, 10**30, 1.5, float("nan"), "", "b", "1", [], [None], [1, "a"], {}, {"a": 1}, [[1]])
-FIELDS = ("branch", "step", "token", "text", "joined", "width", "penalty", "ids", "first", "second", "holds")
+FIELDS = ("branch", "step", "token", "text", "joined", "width", "penalty", "ids", "first", "second")
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,6 @@ def test_random_requests_of_the_stepper_are_answered_or_refused(translators, tin
         for _ in range(60):
             data = {field: generator.choice(JUNK) for field in generator.sample(FIELDS, 5)}
             data = {**({"branch": 1, "step": 1} if generator.random() < 0.5 else {}), **data}
-            if isinstance(data.get("holds"), dict):
-                data["holds"] = {"tree": tree.key, "branches": generator.choice(JUNK), "path": generator.choice(JUNK)}
             try:
                 action(tiny_translator, tree, data)
             except ValueError:

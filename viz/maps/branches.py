@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from enum import Enum
 from math import isfinite
@@ -96,14 +95,12 @@ class Tree:
 
     address  the sentence, without a target: the model's own translation
     dropped  the number of leaves that were removed to make room
-    key      tells trees apart whose branches have the same numbers
     """
 
     address: Address
     branches: tuple[Branch, ...] = ()
     next_number: int = 1
     dropped: int = 0
-    key: str = field(default_factory=lambda: secrets.token_hex(4))
 
     def to_plain(self) -> dict:
         """Convert to JSON-ready data."""
@@ -117,11 +114,11 @@ class Tree:
             raise ValueError("The tree of branches cannot be read.")
         address, branches = Address.from_plain(data.get("address")), data["branches"]
         numbers = (data.get("next_number"), data.get("dropped"))
-        has_key = isinstance(data.get("key"), str) and address.source_ids is not None
-        if not has_key or not 0 < len(branches) <= MAX_BRANCHES or not all(is_integer(n, 0) for n in numbers):
+        has_ids = address.source_ids is not None
+        if not has_ids or not 0 < len(branches) <= MAX_BRANCHES or not all(is_integer(n, 0) for n in numbers):
             raise ValueError("The tree of branches cannot be read.")
         address = replace(address, target_ids=None, decoding=GREEDY)
-        return Tree(address, tuple(map(Branch.from_plain, branches)), *numbers, data["key"])
+        return Tree(address, tuple(map(Branch.from_plain, branches)), *numbers)
 
     @staticmethod
     def of(trace: TranslationTrace) -> Tree:

@@ -45,8 +45,7 @@ def page_step(context: Context, address: Address | None, fields: Mapping) -> Ans
     """Run an action of the stepper. Returns {tree, path, at} of the opened branch or the action's own fields, and with
     them state, the tree that the page sends back, and opened, the address of the trace for the other tabs.
 
-    The fields are action ("start", "changed", or one of ACTIONS), the fields of that action, state, and holds: the
-    branches that the page already has.
+    The fields are action ("start", "changed", or one of ACTIONS), the fields of that action, and state.
     """
     if address is None:
         return {"invitation": INVITATION}
@@ -89,20 +88,20 @@ def force(translator: Translator, tree: Tree, data: dict) -> Reply:
     else:
         forced = [field.read_integer(data, "token")]
     prefix = [*branch.ids[:step], *forced]
-    return _open(translator, tree, _translate(translator, tree, prefix=prefix), Origin.FORCED, data, at=len(prefix))
+    return _open(translator, tree, _translate(translator, tree, prefix=prefix), Origin.FORCED, at=len(prefix))
 
 
 def open_branch(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Show a branch of the tree."""
     branch = _branch(data, tree)
     trace = _branch_trace(translator, tree, branch)
-    return _reply(translator, tree, branch, trace, at=None, page_has=_page_has(tree, data))
+    return _reply(translator, tree, branch, trace, at=None)
 
 
 def force_target(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Force-decode a translation that the visitor typed."""
     ids = translator.encode_target(field.read_text(data, "text", ""), tree.address.direction)
-    return _open(translator, tree, _translate(translator, tree, target=ids), Origin.TARGET, data, at=0)
+    return _open(translator, tree, _translate(translator, tree, target=ids), Origin.TARGET, at=0)
 
 
 def search_beam(translator: Translator, tree: Tree, data: dict) -> Reply:
@@ -125,7 +124,7 @@ def open_beam_node(translator: Translator, tree: Tree, data: dict) -> Reply:
     """Open a node of the beam search: a branch completes its prefix greedily; the other tabs show the prefix alone."""
     prefix = field.read_integers(data, "ids")
     trace = _translate(translator, tree, prefix=prefix)
-    reply = _open(translator, tree, trace, Origin.BEAM, data, at=len(prefix))
+    reply = _open(translator, tree, trace, Origin.BEAM, at=len(prefix))
     if len(prefix) == len(trace.target_ids):
         return reply
     return Reply(reply.page, reply.tree, _translate(translator, tree, target=prefix))
@@ -196,46 +195,25 @@ def _translate(translator: Translator, tree: Tree, **ids: Sequence[int]) -> Tran
     )
 
 
-def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, data: dict, *, at: int) -> Reply:
+def _open(translator: Translator, tree: Tree, trace: TranslationTrace, origin: Origin, *, at: int) -> Reply:
     """Add a trace to a tree as a branch, and show the branch. A branch that is in the tree keeps its origin."""
     new_tree, branch = tree.add(trace, origin)
     trace = replace(trace, decoding=branch.decoding)
-    return _reply(translator, new_tree, branch, trace, at=at, page_has=_page_has(tree, data))
+    return _reply(translator, new_tree, branch, trace, at=at)
 
 
-def _page_has(tree: Tree, data: dict) -> tuple[set[int], Branch | None]:
-    """Return the numbers of the branches that the page already has, and the branch whose steps it has. They are sent as
-    differences."""
-    holds = data.get("holds")
-    if not isinstance(holds, dict) or holds.get("tree") != tree.key:
-        return set(), None
-    return (
-        {b.number for b in tree.branches if b.number in field.read_integers(holds, "branches")},
-        next((b for b in tree.branches if b.number == holds.get("path")), None),
-    )
-
-
-def _reply(
-    translator: Translator,
-    tree: Tree,
-    branch: Branch,
-    trace: TranslationTrace,
-    *,
-    at: int | None,
-    page_has: tuple[set[int], Branch | None] = (set(), None),
-) -> Reply:
+def _reply(translator: Translator, tree: Tree, branch: Branch, trace: TranslationTrace, *, at: int | None) -> Reply:
     """Return the reply that shows a branch. at: the step to go to; None to stay at the page's step."""
-    tokenizer, (known, path) = translator.tokenizer, page_has
+    tokenizer = translator.tokenizer
     ids = [i for i in branch.ids if i not in tokenizer.special_ids]
     retokenized = tokenizer.encode(tokenizer.decode(ids))
     page = {
-        "tree": steps.tree_payload(tree, known),
+        "tree": steps.tree_payload(tree),
         "path": steps.path_payload(
             trace,
             branch,
             vocabulary=translator.config.num_target_tokens,
             respelled=None if retokenized == ids else tokenizer.tokens(retokenized),
-            known=path,
         ),
         "at": at,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz import theme
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, align_targets, common_prefix
+from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, align_targets
 from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.codecs import ROOT
 
@@ -22,17 +22,16 @@ STEPS_BYTES = 400_000  # of those steps: each answer costs a pass, so that it ha
 _BYTES_PER_WEIGHT = 2 * 4 / 3
 
 
-def tree_payload(tree: Tree, known: Collection[int] = ()) -> dict:
-    """Return the branches with their tokens and probabilities; only the numbers of branches that the page knows.
+def tree_payload(tree: Tree) -> dict:
+    """Return the branches with their tokens and probabilities.
 
     beam is the width of the search of the first branch, null if unknown.
     """
     return {
-        "key": tree.key,
         **link_fields(tree.address, tree.branches[0].decoding),
         "limit": MAX_BRANCHES,
         "dropped": tree.dropped,
-        "branches": [b.number if b.number in known else _branch_to_plain(b) for b in tree.branches],
+        "branches": list(map(_branch_to_plain, tree.branches)),
     }
 
 
@@ -59,21 +58,17 @@ def path_payload(
     *,
     vocabulary: int | None = None,
     respelled: Sequence[str] | None = None,
-    known: Branch | None = None,
 ) -> dict:
     """Return every step of one branch.
 
     vocabulary  the number of tokens that each step chooses from
     respelled   the tokenizer's own tokens of the branch's text, if they differ
-    known       a branch whose path the page already has; shared steps are left out
 
-    `rows` [layers, heads, query, key] of each kind are those of the steps that are sent, in the codec root16 without
-    compression; null for a long path, whose rows are sent some steps at a time.
+    `rows` [layers, heads, query, key] of each kind are in the codec root16 without compression; null for a long path,
+    whose rows are sent some steps at a time.
     """
-    fits = _fits(trace, len(trace.target_ids))
-    if known and fits and not _fits(trace, len(known.ids)):
-        known = None  # the page has only some of its rows
-    shared = common_prefix(known.ids, branch.ids) if known else 0
+    maps, length = trace.cross, len(trace.target_ids)
+    size = _BYTES_PER_WEIGHT * maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens))
     kinds = {
         kind.value: dict(zip(("layers", "heads", "queries", "keys"), trace.maps(kind).weights.shape))
         for kind in trace.kinds
@@ -83,22 +78,15 @@ def path_payload(
         "vocabulary": vocabulary,
         "source": list(map(labels.text_of, trace.source_tokens)),
         "read": list(map(labels.text_of, trace.decoder_inputs)),
-        "shared": shared,
-        "steps": [_step(trace, step) for step in range(shared, len(trace.target_ids))],
+        "steps": [_step(trace, step) for step in range(length)],
         "kinds": kinds,
         "colours": theme.SCALES["viridis"],
-        "rows": _rows(trace, shared) if fits else None,
+        "rows": _rows(trace) if size <= MAX_BYTES else None,
         "respelled": None if respelled is None else list(map(labels.text_of, respelled)),
     }
 
 
-def _fits(trace: TranslationTrace, length: int) -> bool:
-    """Whether the maps of a target of this length are sent at once."""
-    maps = trace.cross
-    return _BYTES_PER_WEIGHT * maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens)) <= MAX_BYTES
-
-
-def _rows(trace: TranslationTrace, first: int, last: int | None = None) -> dict[str, str]:
+def _rows(trace: TranslationTrace, first: int = 0, last: int | None = None) -> dict[str, str]:
     weights = {kind.value: trace.maps(kind).weights[:, :, first:last] for kind in SHOWN_KINDS}
     return {kind: base64.b64encode(ROOT.to_bytes(rows)).decode("ascii") for kind, rows in weights.items()}
 

@@ -71,7 +71,6 @@ def test_a_tree_is_restored_from_json(act, trace):
         lambda plain: {**plain, "branches": plain["branches"] * 30},
         lambda plain: {**plain, "branches": [3]},
         lambda plain: {**plain, "next_number": "2"},
-        lambda plain: {**plain, "key": None},
         *(
             lambda plain, wrong=wrong: {**plain, "branches": [{**plain["branches"][0], **wrong}]}
             for wrong in (
@@ -104,55 +103,11 @@ def test_another_process_continues_with_the_tree_of_a_page(trace, tiny_checkpoin
         assert payload["opened"] == expected and context.traces.find(Address.from_plain(expected)).decoding.given == 3
 
 
-def holding(tree: Tree, path: int) -> dict:
-    """Return the field in which the page says which branches, and which path, it already has."""
-    return {"tree": tree.key, "branches": [b.number for b in tree.branches], "path": path}
-
-
-def test_branches_that_the_page_has_are_not_sent_again(act, trace):
-    tree, token = Tree.of(trace), int(trace.top_ids[2, 1])
-    whole = act("force", tree, branch=1, step=2, token=token).page
-    reply = act("force", tree, branch=1, step=2, token=token, holds=holding(tree, 1))
-    page, length = reply.page, len(reply.tree.branches[1].ids)
-    assert page["tree"]["branches"][0] == 1 and page["tree"]["branches"][1]["number"] == 2
-    path = page["path"]
-    assert path["shared"] == 2 and path["steps"] == whole["path"]["steps"][2:]
-    for kind in steps.SHOWN_KINDS:
-        weights = reply.opened.maps(kind).weights[:, :, 2:]
-        sent = ROOT.from_bytes(base64.b64decode(path["rows"][kind.value]), weights.shape)
-        np.testing.assert_allclose(sent, weights, atol=1e-4)
-    assert path["kinds"]["cross"]["queries"] == length
-    reopened = act("open", reply.tree, branch=1, holds=holding(reply.tree, 2)).page
-    assert reopened["tree"]["branches"] == [1, 2] and reopened["path"]["shared"] == 2
-
-
-@pytest.mark.parametrize(
-    "holds", [None, "text", {"tree": "another", "branches": [1], "path": 1}, {"branches": [1], "path": 1}]
-)
-def test_branches_of_another_tree_are_ignored(act, trace, holds):
-    page = act("force", branch=1, step=2, token=int(trace.top_ids[2, 1]), holds=holds).page
-    assert all(isinstance(b, dict) for b in page["tree"]["branches"])
-    assert page["path"]["shared"] == 0 and page["path"]["rows"]
-
-
-def test_a_branch_that_is_new_is_always_sent(act, trace):
-    tree = Tree.of(trace)  # a server that forgot branch 2, which the page holds
-    page = act(
-        "force",
-        tree,
-        branch=1,
-        step=2,
-        token=int(trace.top_ids[2, 1]),
-        holds={"tree": tree.key, "branches": [1, 2], "path": 2},
-    ).page
-    assert page["tree"]["branches"][1]["number"] == 2 and page["path"]["shared"] == 0
-
-
 def test_long_maps_are_left_out_of_the_path(act, trace, monkeypatch):
     tree = Tree.of(trace)
     monkeypatch.setattr(steps, "MAX_BYTES", 10)
-    path = act("force", tree, branch=1, step=2, token=int(trace.top_ids[2, 1]), holds=holding(tree, 1)).page["path"]
-    assert path["shared"] == 2 and path["rows"] is None
+    path = act("force", tree, branch=1, step=2, token=int(trace.top_ids[2, 1])).page["path"]
+    assert path["rows"] is None
 
 
 def test_rows_of_long_maps_are_sent_in_batches(act, trace, monkeypatch):

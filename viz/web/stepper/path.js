@@ -6,12 +6,8 @@ import { base64ToBytes, decodeWeights } from "../explorer/trace.js";
 
 /** A branch from the first step to the last. The attention rows of a long path are sent a few steps at a time. */
 export class Path {
-  /**
-   * @param {any} payload viz/wire/steps.py, path_payload
-   * @param {Path | null} [base] the path whose first steps the payload leaves out because both share them
-   */
-  constructor(payload, base) {
-    const { number, vocabulary, source, read, kinds, respelled, shared, steps, rows } = payload;
+  /** @param {any} payload viz/wire/steps.py, path_payload */
+  constructor({ number, vocabulary, source, read, kinds, respelled, steps, rows }) {
     /** @type {number} */
     this.number = number; // of the branch
     /** @type {number} */
@@ -24,8 +20,9 @@ export class Path {
     /** @type {Token[] | null} */
     this.respelled = respelled; // how the tokenizer would split the text of the branch, if differently
     /** @type {any[]} */
-    this.steps = [...(base?.steps.slice(0, shared) ?? []), ...steps];
-    this.length = this.steps.length;
+    this.steps = steps;
+    /** @type {number} */
+    this.length = steps.length;
     /** @type {Record<string, Float32Array[][]>} */
     this.rows = { cross: [], decoder_self: [] }; // kind -> [step][layer * heads + head]: the weights over the keys
     /** @type {Set<number>} */
@@ -33,12 +30,7 @@ export class Path {
     /** @type {any} */
     this.details = null; // what temperatures and lenses need, once the server has sent it
     this.text = ""; // of the source
-    if (!rows) return;
-    for (const [kind, known] of Object.entries(base?.rows ?? {}))
-      this.rows[kind] = known
-        .slice(0, shared)
-        .map((heads) => heads.map((row) => resizeRow(row, kinds[kind].keys)));
-    this.addRows({ first: shared, last: this.length, rows });
+    if (rows) this.addRows({ first: 0, last: this.length, rows });
   }
 
   /** Whether the attention of a step has arrived. @param {number} step */
@@ -128,39 +120,6 @@ export class Path {
     const at = this.details.temperatures.findIndex((t) => Math.abs(t - temperature) < 1e-6);
     return at < 0 ? null : this.details[name][at][step];
   }
-}
-
-/**
- * Cut or pad a row for a path of another length: it is 0 beyond its own step.
- * @param {Float32Array} row @param {number} length
- */
-function resizeRow(row, length) {
-  const resized = new Float32Array(length);
-  resized.set(row.subarray(0, length));
-  return resized;
-}
-
-/**
- * Which tree, branches and path the page already has, so that the server need not send them again.
- * @param {any} tree @param {Path} path
- */
-export const describeHeld = (tree, path) => ({
-  tree: tree.key,
-  branches: tree.branches.map((branch) => branch.number),
-  path: path.number,
-});
-
-/**
- * A tree as the server sent it, with the branches that it left out because the page has them.
- * @param {any} received @param {any} tree the tree that the page has
- */
-export function mergeTree(received, tree) {
-  const known = (/** @type {number} */ number) =>
-    tree.branches.find((branch) => branch.number === number);
-  const branches = received.branches.map((/** @type {any} */ branch) =>
-    typeof branch === "number" ? known(branch) : branch,
-  );
-  return { ...received, branches };
 }
 
 /** The text of tokens, without symbols. @param {Token[]} tokens */

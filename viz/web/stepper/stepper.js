@@ -11,7 +11,7 @@ import { createBeam } from "./beam.js";
 import { createComparison, createOwnTarget, createTree } from "./branches.js";
 import { createHeads } from "./heads.js";
 import { createLens } from "./lens.js";
-import { Path, describeHeld, mergeTree, textOf } from "./path.js";
+import { Path, textOf } from "./path.js";
 import { createCandidates, createSentences } from "./tokens.js";
 import { createTransport } from "./transport.js";
 
@@ -69,17 +69,15 @@ export default function stepper(root) {
   }
 
   async function send(fields) {
-    const base = path, // the answer may leave out what this path already has
-      { address, selection: selected, asked } = store.state,
-      known = { holds: base && describeHeld(tree, base), state: treeState };
+    const { address, selection: selected, asked } = store.state;
     const answer = await askServer("page_step", {
       address,
-      fields: { ...fields, ...known, selection: selected, asked },
+      fields: { ...fields, state: treeState, selection: selected, asked },
     });
     if (answer.state) treeState = answer.state;
     if (answer.opened) published = answer.opened;
     if (fields.action === "changed") followAddress(answer);
-    else receive(answer, base);
+    else receive(answer);
   }
 
   function followAddress(answer) {
@@ -87,7 +85,7 @@ export default function stepper(root) {
     if (isStale && root.offsetParent) restart();
   }
 
-  function receive(answer, base) {
+  function receive(answer) {
     if (answer.selection) follow(answer.selection);
     if (answer.error || answer.invitation) fillRoot();
     alert.textContent = toText(answer.error) || "";
@@ -98,8 +96,8 @@ export default function stepper(root) {
       schedule();
     }
     showInvitation(root, answer.invitation);
-    if (answer.tree) tree = mergeTree(answer.tree, tree);
-    if (answer.path) open(answer.path, answer.at, base);
+    if (answer.tree) tree = answer.tree;
+    if (answer.path) open(answer.path, answer.at);
     if (answer.opened) publish();
     if (path && answer.details?.number === path.number) {
       path.details = answer.details;
@@ -114,9 +112,9 @@ export default function stepper(root) {
     if (answer.beam) panels.beam.show(answer.beam);
   }
 
-  function open(payload, newStep, base) {
+  function open(payload, newStep) {
     const isNewText = tree.text !== path?.text;
-    path = new Path(payload, base);
+    path = new Path(payload);
     path.text = tree.text;
     branch = tree.branches.find(({ number }) => number === path.number);
     step = Math.min(newStep ?? step, path.length);
