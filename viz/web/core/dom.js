@@ -259,3 +259,12 @@ export function scrollWithin(part, box, always = false) {
   if (box.scrollHeight > box.clientHeight && (always || isHidden))
     box.scrollTop += at.top - frame.top;
 }
+
+/**
+ * Return the focus to the element that had it, or, if that is gone, to what a selector names.
+ * @param {any} opener @param {string} instead
+ */
+export function restoreFocus(opener, instead) {
+  const hadNone = !opener?.isConnected || opener === document.body;
+  (hadNone ? document.querySelector(instead) : opener)?.focus({ preventScroll: true });
+}

@@ -6,11 +6,10 @@
 // through slides (the visitor's "my views"), else through the steps of the picture itself, else through
 // the pictures of the open tab. picture/copy.js lists the fields of a picture's info.
 import { arrowStep, hasModifier } from "../core/keys.js";
-import { button, el, loadStyleOf, noticeBox } from "../core/dom.js";
+import { button, el, loadStyleOf, noticeBox, restoreFocus } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { openPanel, openTab, pageLink, replaceFields, isVisible, viewLink } from "../core/links.js";
 import { pictureInfo } from "../picture/copy.js";
-import { createReach, dropFromTopLayer, restoreFocus, liftToTopLayer } from "./layer.js";
 
 // Pixels: a picture is laid out for at least this size, if the screen has it, and then enlarged.
 const HEIGHT = 360,
@@ -42,6 +41,16 @@ function tourTarget() {
     target?.closest(".pictured") ??
     (within.length === 1 || (within.length && isMain(within[0])) ? within[0] : target)
   );
+}
+
+// Lift an element into the browser's top layer.
+function liftToTopLayer(node) {
+  if (node.popover !== "manual") node.popover = "manual";
+  if (!node.matches(":popover-open")) node.showPopover();
+}
+
+function dropFromTopLayer(node) {
+  if (node?.matches("[popover]")) node.popover = null;
 }
 
 // Set a style only if it changes, because observers of the page react to each change.
@@ -94,8 +103,7 @@ function createPresentation() {
     caption,
   );
   document.body.append(lectern);
-  const { fit, undo } = createFit(room),
-    reach = createReach();
+  const { fit, undo } = createFit(room);
 
   // --- which picture ----------------------------------------------------------------------------------------------
   function choose() {
@@ -141,9 +149,8 @@ function createPresentation() {
     show(choose());
     const info = currentInfo();
     if (tour) liftToTopLayer(tour);
-    const lifted = [lectern, current, tour, noticeBox()].filter(Boolean);
-    // Everything else becomes inert. If that changed what can be reached, the focus may be lost.
-    if (reach(lifted) && !(tour ?? lectern).contains(document.activeElement))
+    // The style sheet hides everything else, which then cannot have the focus.
+    if (![lectern, current, tour].some((part) => part?.contains(document.activeElement)))
       (tour?.querySelector(".moves .strong") ?? current ?? lectern).focus({ preventScroll: true });
     setStyle(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
     const invitation = openTab()?.querySelector(".invitation")?.textContent;
@@ -271,6 +278,7 @@ function createPresentation() {
     if (isOn) return;
     isOn = true;
     opener = from.opener;
+    opener.blur();
     chosenPicture = from.pointed;
     slides = from.slides ?? null;
     await enterFullScreen(); // first: what enters the top layer later lies above the full-screen page
@@ -301,7 +309,6 @@ function createPresentation() {
     window.removeEventListener("resize", changed);
     document.removeEventListener("fullscreenchange", leaveWithFullScreen);
     show(null);
-    reach([]);
     for (const node of [tourSheet(), noticeBox()]) dropFromTopLayer(node);
     lectern.hidePopover();
     document.documentElement.classList.remove("atlas-presenting");

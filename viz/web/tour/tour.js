@@ -2,12 +2,11 @@
 // follow like any other link (viz/tours/).
 import { createAsker } from "../core/ask.js";
 import { arrowStep } from "../core/keys.js";
-import { button, debounce, el, loadStyleOf } from "../core/dom.js";
+import { button, debounce, el, loadStyleOf, restoreFocus } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { copyLink, pageLink, replaceFields, isVisible } from "../core/links.js";
 import { textField } from "../store/controls.js";
 import { store } from "../store/store.js";
-import { restoreFocus } from "../present/layer.js";
 
 const SEARCH_INTERVAL = 80; // milliseconds between two searches for the element that a stop points at
 const FOLLOW_INTERVAL = 300; // the same once it has been found: it may be drawn anew
