@@ -153,9 +153,9 @@ def figure(
     return {"type": "figure", "figure": drawn, "rows": list(rows), "clicks": dict(clicks), **about}
 
 
-def to_head(kind: str, layer: int, head: int, cell: tuple[int, int]) -> dict:
-    """A target: a head's map in the explorer, with a cell (query, key) pinned."""
-    return {"look": {"kind": kind, "layer": layer, "head": head, "query": cell[0], "key": cell[1]}}
+def to_head(kind: str, layer: int, head: int, **cell: int) -> dict:
+    """A target: a head's map in the explorer. cell: the query and the key that are pinned, if any."""
+    return {"look": {"kind": kind, "layer": layer, "head": head, **cell}}
 
 
 def to_panel(tab: str, panel: str, **controls: object) -> dict:

@@ -119,11 +119,6 @@ def work_block(work: str, begin: Words, about: Words) -> dict:
     return {"type": "take", "work": work, "begin": begin, "about": about}
 
 
-def open_head(kind: str, layer: int, head: int) -> dict:
-    """Return a block with a button that shows this head in the explorer."""
-    return {"type": "open_head", "kind": kind, "layer": layer, "head": head}
-
-
 def pick(title: Words, options: Sequence[Words], act: str, answer: Iterable[dict]) -> list[dict]:
     """Return a menu, unless there is but one option, and the slot below it with the answer for the first.
 

@@ -23,7 +23,7 @@ from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.question import with_minus_sign
-from attention_atlas.viz.wire.survey import describe_head, open_head, work_block
+from attention_atlas.viz.wire.survey import describe_head, work_block
 from attention_atlas.viz.wire.survey import survey as survey_block
 from attention_atlas.viz.words import Words, join, say
 
@@ -87,7 +87,7 @@ def card(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     definitions = [[STATISTICS[name].title, STATISTICS[name].exact] for name in kind_survey.statistics]
     return [
         blocks.text(title),
-        open_head(kind.value, layer, head),
+        blocks.action(say("Open this head in the explorer"), blocks.to_head(kind.value, layer, head)),
         blocks.row(
             _statistics_table(scene, kind_survey, (kind, layer, head), names),
             blocks.stack(

@@ -325,11 +325,11 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
     weights = scene.trace.maps(kind).weights[int(layer), int(head)]
     if kind is AttentionKind.ENCODER_SELF:
         key = changed_positions(pair)[0]
-        cell = int(weights[:, key].argmax()), key
+        query = int(weights[:, key].argmax())
     else:
         query = scene.question.step
-        cell = query, int(weights[query].argmax())
-    return blocks.to_head(kind.value, int(layer), int(head), cell)
+        key = int(weights[query].argmax())
+    return blocks.to_head(kind.value, int(layer), int(head), query=query, key=key)
 
 
 def _invitation(work: Work) -> dict:

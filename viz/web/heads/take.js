@@ -1,9 +1,7 @@
-// Blocks beside a survey of heads: the button that starts long work and its progress, a menu, and
-// the link to a head in the explorer.
+// Blocks beside a survey of heads: the button that starts long work and its progress, and a menu.
 import { restartNotice } from "../core/ask.js";
 import { button, el } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
-import { showHead } from "../core/links.js";
 
 /**
  * A block with a button that begins long work, such as a survey. The panel's next answer contains its result.
@@ -65,7 +63,3 @@ export function pick(block, afterInsert, api) {
     el("label", {}, el("span", {}, block.title), choices),
   ]);
 }
-
-/** A button that shows a head in the explorer. @param {any} block */
-export const open_head = ({ kind, layer, head }) =>
-  el("p", {}, [button(t("Open this head in the explorer"), () => showHead({ kind, layer, head }))]);

@@ -7,7 +7,7 @@ import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
 import { links } from "../heads/links.js";
 import { survey } from "../heads/survey.js";
-import { createProgress, open_head, pick, take } from "../heads/take.js";
+import { createProgress, pick, take } from "../heads/take.js";
 import { carryFigures } from "../picture/figure.js";
 import { words } from "../why/choices.js";
 import { SIMPLE_BLOCKS } from "./blocks.js";
@@ -28,7 +28,7 @@ import { matrix } from "./matrix.js";
  */
 
 // The functions that draw blocks. They are named as the types of blocks in viz/wire/blocks.py.
-const SURVEY_BLOCKS = { take, pick, open_head, survey, links };
+const SURVEY_BLOCKS = { take, pick, survey, links };
 const BLOCKS = { ...SIMPLE_BLOCKS, ...SURVEY_BLOCKS, grid, heads, matrix, words };
 
 // Keys of the long work that the visitor has begun. Each question names them, so that any server process may do the work.
