@@ -3,6 +3,7 @@
 import { button, el, form, shorten } from "../core/dom.js";
 import { formatFixed, formatPercent, formatSignificant } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
+import { onEnter } from "../core/keys.js";
 import { toText, say, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
 import { textOf } from "./path.js";
@@ -216,12 +217,8 @@ export function createOwnTarget({ force }) {
     "aria-label": t("Your own translation"),
     placeholder: t("Type a translation of the sentence"),
     maxlength: "10000",
-    onkeydown: (event) => {
-      if (event.key !== "Enter" || event.shiftKey) return;
-      event.preventDefault();
-      root.requestSubmit();
-    },
   });
+  onEnter(".atlas-stepper .own textarea", force);
   const verdict = el("p", { class: "facts", "aria-live": "polite" });
   const root = form({ class: "own" }, () => force(text.value), [
     el("p", { class: "caption" }, [
