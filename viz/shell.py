@@ -50,7 +50,7 @@ def _build_explorer(context: Context, first: TranslationTrace | None) -> None:
 
 
 def _build_stepper(context: Context, first: TranslationTrace | None) -> None:
-    add_component("stepper", elem_id="stepper")
+    add_component("stepper", options={"colours": theme.SCALES["viridis"]}, elem_id="stepper")
 
 
 def _build_panels(tab: Tab, context: Context, first: TranslationTrace | None) -> None:

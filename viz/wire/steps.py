@@ -10,7 +10,6 @@ import numpy as np
 from attention_atlas.model.trace.decoding import describe_decoding
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.viz import theme
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, align_targets
 from attention_atlas.viz.wire.address import link_fields
@@ -80,7 +79,6 @@ def path_payload(
         "read": list(map(labels.text_of, trace.decoder_inputs)),
         "steps": [_step(trace, step) for step in range(length)],
         "kinds": kinds,
-        "colours": theme.SCALES["viridis"],
         "rows": _rows(trace) if size <= MAX_BYTES else None,
         "respelled": None if respelled is None else list(map(labels.text_of, respelled)),
     }

@@ -29,7 +29,6 @@ export class Path {
     this.requested = new Set(); // steps whose rows have been requested
     /** @type {any} */
     this.details = null; // what temperatures and lenses need, once the server has sent it
-    this.text = ""; // of the source
     if (rows) this.addRows({ first: 0, last: this.length, rows });
   }
 

@@ -26,13 +26,15 @@ const PANELS = [
 const AHEAD = 4; // of a long path, the attention of this many steps is requested early
 const OF_SENTENCE = ["source_ids", "digest", "direction", "interventions"]; // fields of an address
 
-/** @param {any} root the element of the tab */
-export default function stepper(root) {
+/**
+ * @param {any} root the element of the tab
+ * @param {{options: {colours: string[]}}} api options.colours: those of weights from 0 to 1
+ */
+export default function stepper(root, api) {
   /** @type {any} */
   let tree = null, // viz/wire/steps.py, tree_payload
     treeState = null, // the tree in the server's form, which goes back with each request
     branch = null, // of the tree; that of the path
-    heads = null, // created with the first path, which has the colours
     published = null; // the address that the other tabs are to show
   /** @type {any} */
   let path = null;
@@ -96,8 +98,7 @@ export default function stepper(root) {
       schedule();
     }
     showInvitation(root, answer.invitation);
-    if (answer.tree) tree = answer.tree;
-    if (answer.path) open(answer.path, answer.at);
+    if (answer.path) open(answer);
     if (answer.opened) publish();
     if (path && answer.details?.number === path.number) {
       path.details = answer.details;
@@ -112,17 +113,12 @@ export default function stepper(root) {
     if (answer.beam) panels.beam.show(answer.beam);
   }
 
-  function open(payload, newStep) {
-    const isNewText = tree.text !== path?.text;
+  function open({ tree: newTree, path: payload, at }) {
+    if (newTree.text !== tree?.text) panels.beam.clear();
+    tree = newTree;
     path = new Path(payload);
-    path.text = tree.text;
     branch = tree.branches.find(({ number }) => number === path.number);
-    step = Math.min(newStep ?? step, path.length);
-    if (!heads) {
-      heads = createHeads({ select, about }, payload.colours);
-      panes.append(heads.root);
-    }
-    if (isNewText) panels.beam.clear();
+    step = Math.min(at ?? step, path.length);
     sentences.open(path, branch);
     heads.open(path);
     drawPanel();
@@ -185,13 +181,11 @@ export default function stepper(root) {
   function forceText(text, joined) {
     transport.pause();
     ask("force", { branch: path.number, step, text, joined }, true);
-    candidates.clearText();
   }
 
   function select(kind, layer, head) {
     sentences.select(kind);
-    selection = { kind, layer, head, query: null, key: null };
-    store.set({ selection });
+    store.set({ selection: { kind, layer, head, query: null, key: null } });
     schedule();
   }
 
@@ -227,7 +221,7 @@ export default function stepper(root) {
     announce: (words) => (news.textContent = words),
     redraw: schedule,
   });
-  const transport = createTransport({ go, move, isAtEnd: () => step >= path.length, force }, [
+  const transport = createTransport({ move, isAtEnd: () => step >= path.length, force }, [
     el("label", { class: "caption shading" }, `${t("Shade by")} `, sentences.shading),
     copyButton,
     copied,
@@ -241,7 +235,8 @@ export default function stepper(root) {
     if (temperature !== 1) requestDetails();
     schedule();
   }
-  const candidates = createCandidates({ force, forceText, about, setTemperature });
+  const candidates = createCandidates({ force, forceText, about, setTemperature }),
+    heads = createHeads({ select, about }, api.options.colours);
   /** @type {Record<string, any>} */
   const panels = {
     branches: createTree({ open: (number) => ask("open", { branch: number }, true) }),
@@ -270,7 +265,7 @@ export default function stepper(root) {
     stage.replaceChildren(panels[name].root);
     drawPanel();
   }
-  const panes = el("div", { class: "panes" }, candidates.root);
+  const panes = el("div", { class: "panes" }, candidates.root, heads.root);
   const picture = {
     title: transport.position,
     caption: about("").caption,

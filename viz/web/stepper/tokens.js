@@ -141,7 +141,7 @@ export function createCandidates(hooks) {
     "aria-label": t("Temperature"),
     oninput: () => {
       output.textContent = Number(slider.value).toFixed(1);
-      hooks.setTemperature(Math.round(Number(slider.value) * 10) / 10);
+      hooks.setTemperature(Number(slider.value));
     },
   });
   const output = el("output", {}, "1.0");
@@ -153,7 +153,10 @@ export function createCandidates(hooks) {
     autocomplete: "off",
   });
   const joined = el("input", { type: "checkbox" });
-  const submit = () => hooks.forceText(text.value, joined.checked);
+  const submit = () => {
+    hooks.forceText(text.value, joined.checked);
+    text.value = "";
+  };
   const root = el("section", { class: "next-token" }, [
     el("h2", {}, t("Next token")),
     facts,
@@ -240,5 +243,5 @@ export function createCandidates(hooks) {
           );
   }
 
-  return { root, draw, clearText: () => (text.value = "") };
+  return { root, draw };
 }

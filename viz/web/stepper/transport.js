@@ -21,14 +21,13 @@ const KEYS = { ArrowRight: "next", ArrowLeft: "back", Home: "first", End: "last"
 /**
  * Create the bar.
  * @param {{
- *   go: (step: number) => void,
  *   move: (change: (step: number) => number) => void,
  *   isAtEnd: () => boolean,
  *   force: (rank: number) => void,
  * }} hooks move goes to the step change(current step); force writes the candidate of a rank
  * @param {any[]} extras nodes at the end of the bar
  */
-export function createTransport({ go, move, isAtEnd, force }, extras) {
+export function createTransport({ move, isAtEnd, force }, extras) {
   /** @type {any} */
   let timer = null;
 
@@ -74,7 +73,7 @@ export function createTransport({ go, move, isAtEnd, force }, extras) {
 
   function play() {
     if (timer) return pause();
-    if (isAtEnd()) go(0);
+    if (isAtEnd()) move(MOVES.first);
     const tick = () => {
       move(MOVES.next);
       if (isAtEnd()) pause();
