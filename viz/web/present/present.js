@@ -347,8 +347,7 @@ function createFit(room) {
     }
     const box = info ? contentBox(picture, info.node) : { x: 0, y: 0, width, height };
     const scale =
-      enlargement *
-      (info ? Math.min(LARGEST / enlargement, width / box.width, height / box.height) : 1);
+      enlargement * Math.min(LARGEST / enlargement, width / box.width, height / box.height);
     // Lay the picture out again if it has to shrink by more than a tenth; once only, so that this ends.
     // A picture with fit() has just laid itself out for the room.
     if (info && !info.fit && reduction.by === 1 && scale < 0.9 * enlargement) {
@@ -378,9 +377,8 @@ function createFit(room) {
 function contentBox(picture, node) {
   const frame = picture.getBoundingClientRect(),
     scale = frame.width / picture.offsetWidth || 1;
-  const boxes = [...node.children].filter(isVisible).map((child) => child.getBoundingClientRect());
-  if (!boxes.length)
-    return { x: 0, y: 0, width: picture.offsetWidth || 1, height: picture.offsetHeight || 1 };
+  const visible = [...node.children].filter(isVisible),
+    boxes = (visible.length ? visible : [picture]).map((part) => part.getBoundingClientRect());
   const least = (side) => Math.min(...boxes.map((box) => box[side])),
     greatest = (side) => Math.max(...boxes.map((box) => box[side]));
   return {

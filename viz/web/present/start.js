@@ -9,7 +9,7 @@ export function loadOnce(load) {
   return () => (loading ||= load().catch(() => (loading = null)));
 }
 const presentation = loadOnce(async () => (await import("./present.js")).loadPresentation());
-const views = loadOnce(async () => (await import("./views.js")).loadViews(present));
+const views = loadOnce(async () => (await import("./views.js")).createViews(present));
 
 /** Start a presentation. @param {any} [slides] views to play (views.js) */
 export async function present(slides) {

@@ -39,19 +39,15 @@ function readSavedViews() {
   }
 }
 
-/** Return the list of views, {open}, once its style sheet has loaded. @param {(slides: any) => void} present plays slides */
-export const loadViews = async (present) => {
+/** Create the list of views, {open}, once its style sheet has loaded. @param {(slides: any) => void} present plays slides */
+export async function createViews(present) {
   await loadStyleOf(import.meta.url);
-  return createViews(present);
-};
-
-function createViews(present) {
   let views = readSavedViews(),
     opener = null;
   const status = el("p", { class: "status", role: "status" });
   const list = el("ol", {});
   const file = fileField(opened, (words) => (status.textContent = words));
-  const play = button(t("Play"), () => start(0), { class: "strong" }),
+  const play = button(t("Play"), start, { class: "strong" }),
     keep = button(t("Save as a file"), save);
   const root = el(
     "section",
@@ -148,8 +144,8 @@ function createViews(present) {
   }
 
   // Play the views as slides.
-  function start(first) {
-    let at = first;
+  function start() {
+    let at = 0;
     show(at);
     leave();
     present({
