@@ -39,9 +39,6 @@ function followLink() {
 window.addEventListener("hashchange", followLink);
 followLink();
 
-const headPlace = (head) =>
-  t("layer {layer}, head {head}", { layer: head.layer + 1, head: head.head + 1 });
-
 export function survey(block, afterInsert, api) {
   const heads = flattenHeads(block),
     statistics = block.statistics,
@@ -73,8 +70,9 @@ export function survey(block, afterInsert, api) {
     state.label === "" ||
     (state.label === "none" ? !named(head).length : named(head).includes(state.label));
   const describeHead = (head) => {
-    const plain = named(head).map((name) => toText(statistics[name].plain));
-    return `${toText(head.title)}, ${headPlace(head)}: ${plain.join("; ") || toText(head.graded)}`;
+    const plain = named(head).map((name) => toText(statistics[name].plain)),
+      place = t("layer {layer}, head {head}", { layer: head.layer + 1, head: head.head + 1 });
+    return `${toText(head.title)}, ${place}: ${plain.join("; ") || toText(head.graded)}`;
   };
 
   function grid(visible) {

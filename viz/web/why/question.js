@@ -29,7 +29,7 @@ export default function question(root) {
   let current = null; // the last answer
 
   const headline = el("p", { class: "headline", role: "status" });
-  const failed = el("p", { class: "failed", role: "alert", hidden: true });
+  const failed = el("p", { class: "failed", role: "alert" });
   const moveFocus = (event) =>
     moveTabFocus(event, [...event.currentTarget.querySelectorAll("button:enabled")]);
   const createGroup = (label) =>
@@ -47,7 +47,7 @@ export default function question(root) {
   const compare = () => field.value.trim() && ask({ step: current.step, text: field.value });
   const picture = el("div", {});
   const metric = el("p", { class: "metric" });
-  const note = el("p", { class: "metric", hidden: true });
+  const note = el("p", { class: "metric" });
   const copied = el("p", { class: "metric", role: "status" });
   const copyButton = button(t("Copy link"), copy, {
     title: t("A link that restores this question"),
@@ -170,14 +170,12 @@ export default function question(root) {
         typeof part === "string" ? markTerms(part) : part,
       ),
     );
-    note.hidden = !answer.note;
     note.textContent = toText(answer.note) || "";
   }
 
   function receive(answer) {
     root.setAttribute("aria-busy", "false");
     showInvitation(root, answer.invitation);
-    failed.hidden = !answer.error;
     failed.textContent = toText(answer.error) || "";
     if (answer.error && current) draw(current);
     else if (answer.error && !headline.isConnected) root.replaceChildren(...content);
@@ -233,7 +231,7 @@ export default function question(root) {
   tabLinks.why = () => current && fields();
 
   function copy() {
-    failed.hidden = true;
+    failed.textContent = "";
     copyLink(
       fields(),
       (words) => copied.replaceChildren(words),
