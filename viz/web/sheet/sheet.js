@@ -26,19 +26,15 @@ const PAPER = new URL("./paper.js", import.meta.url).href,
  * @property {string} [direction] the direction that a tour is to be about; "" lets the server choose
  */
 
-/** Load what worksheets need. @returns {Promise<{open: (place: Place) => void}>} */
+/** Create the dialog of worksheets, once its style sheets and the server's offer have arrived. */
 export async function createWorksheets() {
   const askServer = (name, fields) => ask(`page_${name}`, { address: store.state.address, fields });
+  /** @type {[Offer, void, void]} */
   const [offer] = await Promise.all([
     askServer("offer", {}),
     loadStyleOf(import.meta.url),
     loadStyleOf(PAPER),
   ]);
-  return createDialog(askServer, offer);
-}
-
-/** @param {(name: string, fields: any) => Promise<any>} askServer @param {Offer} offer */
-function createDialog(askServer, offer) {
   const answers = new Map(); // request as JSON -> its answer, or a promise. An error is not kept: the request is sent again
   const questionKinds = offer.asks.map(({ name }) => name);
   let drawNumber = 0, // of the last drawing: an earlier one stops when its next answer arrives
