@@ -39,6 +39,22 @@ export const isKeyFor = (root, event) =>
   !hasModifier(event) &&
   (event.target === document.body || root.contains(event.target));
 
+/**
+ * Return the attributes with which an element that is no <button>, such as a part of an SVG, acts as one.
+ * @param {() => void} act
+ */
+export const actAsButton = (act) => ({
+  role: "button",
+  tabindex: "0",
+  onclick: act,
+  onkeydown: (/** @type {any} */ event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  },
+});
+
 /** Limit an index to 0 .. count - 1. @param {number} value @param {number} count */
 export const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
 

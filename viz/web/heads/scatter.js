@@ -1,6 +1,7 @@
 // A scatter plot of a survey's heads by two of their statistics.
 import { el, svg } from "../core/dom.js";
 import { formatFixed, formatSignificant } from "../core/format.js";
+import { actAsButton } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
 import { toText, t } from "../core/language.js";
 
@@ -92,8 +93,7 @@ export function drawScatter(
     }),
   );
   for (const head of points) {
-    const names = named(head),
-      go = () => choose(head, point);
+    const names = named(head);
     const values = [state.x, state.y].map(
       (name) => `${title(name)}: ${formatFixed(head.of(name), 3)}`,
     );
@@ -103,13 +103,10 @@ export function drawScatter(
         cx: x.at(head.of(state.x)),
         cy: y.at(head.of(state.y)),
         r: 4 + 8 * Math.sqrt(Math.abs(head.of(importance) ?? 0) / heavy),
-        tabindex: 0,
-        role: "button",
+        ...actAsButton(() => choose(head, point)),
         class: [names.length ? "" : "unnamed", head === state.chosen ? "chosen" : ""].join(" "),
         style: names.length ? `--hue: ${hue[names[0]]}` : "",
         "aria-label": `${describeHead(head)}. ${values.join("; ")}`,
-        onclick: go,
-        onkeydown: (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), go()),
       },
       svg("title", {}, describeHead(head)),
     );

@@ -1,6 +1,7 @@
 // The panel of beam search: its settings, its best hypotheses, and the tree that it searched.
 import { button, el, form, menu, shorten, svg } from "../core/dom.js";
 import { formatFixed, formatPercent } from "../core/format.js";
+import { actAsButton } from "../core/keys.js";
 import { say, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
@@ -128,7 +129,7 @@ export function createBeam(hooks) {
         const d = `M${x0},${y0} C${x0 + bend},${y0} ${x - bend},${y1} ${x},${y1}`;
         edges.push(svg("path", { class: `edge ${look}`, d }));
       }
-      boxes.push(drawNode(node, i, pathTo(nodes, i), look, `translate(${x},${y})`));
+      boxes.push(drawNode(node, pathTo(nodes, i), look, `translate(${x},${y})`));
     }
     const right = Math.max(...[...places.values()].map(({ x }) => x + BOX)),
       bottom = Math.max(...[...places.values()].map(({ y }) => y + ROW));
@@ -138,34 +139,23 @@ export function createBeam(hooks) {
     ]);
   }
 
-  function drawNode(node, i, path, look, transform) {
+  function drawNode(node, path, look, transform) {
     const words = t("{prefix} — log-probability {total}, this token {p}, {fate}", {
       prefix: textOf(path),
       total: formatFixed(node.total, 3),
       p: formatPercent(node.probability),
       fate: FATES[node.fate],
     });
-    const describe = () => (status.textContent = words);
-    function press(event) {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      event.stopPropagation();
-      open(path);
-    }
     const percentage = formatPercent(node.probability).replace("≈ ", "");
     return svg(
       "g",
       {
         class: `node ${look}`,
         transform,
-        role: "button",
+        ...actAsButton(() => open(path)),
         tabindex: node.fate === "pruned" ? "-1" : "0",
         "aria-label": words,
-        "data-node": i,
-        onclick: () => open(path),
-        onkeydown: press,
-        onmouseenter: describe,
-        onfocus: describe,
+        "onmouseenter onfocus": () => (status.textContent = words),
       },
       svg("rect", { width: BOX, height: 19, rx: 4 }),
       svg("text", { x: 5, y: 13.5 }, shorten(node.text, 9)),

@@ -82,14 +82,12 @@ export function createLens(hooks) {
       rank: ranks[layer][step],
       q: formatPercent(chosen[layer][step]),
     });
-    const describe = () => (status.textContent = words);
     const node = button(shorten(tokens[layer][step], 10), () => hooks.jump(step), {
       class: ids[layer][step] === branch.ids[step] ? "right" : "",
       style: `--p: ${probabilities[layer][step].toFixed(3)}`,
       "aria-label": words,
       tabindex: layer === tokens.length - 1 ? "0" : "-1",
-      onmouseenter: describe,
-      onfocus: describe,
+      "onmouseenter onfocus": () => (status.textContent = words),
     });
     return el("td", {}, node);
   }

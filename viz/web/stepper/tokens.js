@@ -70,8 +70,7 @@ export function createSentences(hooks) {
     return button(chipText(token), () => hooks.jump(i), {
       class: `${chipClass(token, i)}${isForced ? " given" : ""}`,
       "aria-label": t("Step {step}: {token}, probability {p}", values),
-      onmouseenter: () => hooks.announce(words),
-      onfocus: () => hooks.announce(words),
+      "onmouseenter onfocus": () => hooks.announce(words),
     });
   }
 

@@ -1,5 +1,6 @@
 // Two columns of tokens joined by lines: width and opacity show the weight, colour the head.
 import { el, shorten, svg } from "../../core/dom.js";
+import { actAsButton } from "../../core/keys.js";
 import { textParts, say, t } from "../../core/language.js";
 import * as model from "../model.js";
 
@@ -85,22 +86,14 @@ export function createLines(hooks) {
       },
       text,
     );
-    const choose = () => hooks.pin(at.row, at.column);
     return svg(
       "g",
       {
         class: "line-token",
-        tabindex: "0",
-        role: "button",
+        ...actAsButton(() => hooks.pin(at.row, at.column)),
         "aria-label": name,
         "onmouseenter onfocus": () => point(at.row, at.column),
         "onmouseleave onblur": () => point(null, null),
-        onclick: choose,
-        onkeydown: (event) => {
-          if (event.key !== "Enter" && event.key !== " ") return;
-          event.preventDefault();
-          choose();
-        },
       },
       [svg("rect", { x, y: middle - 11, width, height: ROW - 2, rx: 4 }), written],
     );
