@@ -165,7 +165,7 @@ export function createSettings(side, options, title) {
     fields.set(name, node);
     return el("div", { class: "switch" }, [
       el("label", { for: id(name) }, node, el("span", {}, words)),
-      el("small", {}, about, (options.measured[name] || []).map(createMeasurement)),
+      el("small", {}, about, options.measured[name].map(createMeasurement)),
     ]);
   }
 
@@ -234,11 +234,9 @@ export function createSettings(side, options, title) {
         ),
       ]),
       el("ul", { class: "note" }, [
-        changes
-          .filter(([name]) => options.measured[name])
-          .map(([name, words]) =>
-            el("li", {}, el("b", {}, words), options.measured[name].map(createMeasurement)),
-          ),
+        changes.map(([name, words]) =>
+          el("li", {}, el("b", {}, words), options.measured[name].map(createMeasurement)),
+        ),
       ]),
     ),
   ]);

@@ -2,7 +2,7 @@
 // update.
 import { ask, createAsker } from "../core/ask.js";
 import { sequentialScale } from "../core/colours.js";
-import { button, el, onThemeChange, shorten, table } from "../core/dom.js";
+import { button, el, onThemeChange, onVisible, shorten, table } from "../core/dom.js";
 import { formatFixed } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { loadPlotly } from "../core/plotly.js";
@@ -350,12 +350,7 @@ export default function train(root, api) {
   }
 
   // While the visitor reads the opened tab, the server loads what training needs.
-  const observer = new IntersectionObserver((entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    observer.disconnect();
-    ask("page_train", { fields: {} });
-  });
-  observer.observe(root);
+  onVisible(root, () => ask("page_train", { fields: {} }));
   loadPlotly().then(draw);
   onThemeChange(draw);
   enable();
