@@ -46,8 +46,6 @@ export default function stepper(root, api) {
     frame = 0; // of the browser, in which draw() is due
 
   // --- requests, one at a time, in order ------------------------------------------------------------------------------
-  /** @type {(() => void)[]} */
-  const waitingMoves = []; // for the branches that are on their way
   let last = Promise.resolve(), // the last request
     pending = 0, // how many requests have no answer yet
     openings = 0; // how many of them will open a branch
@@ -65,7 +63,6 @@ export default function stepper(root, api) {
       .then(() => {
         pending -= 1;
         if (opens) openings -= 1;
-        if (!openings) waitingMoves.splice(0).forEach((move) => move());
         showBusy();
       });
   }
@@ -159,9 +156,8 @@ export default function stepper(root, api) {
 
   // Go to the step change(step). While a branch is on its way, the move waits for it.
   function move(change) {
-    const act = () => go(change(step));
-    if (openings) waitingMoves.push(act);
-    else act();
+    if (openings) last.then(() => move(change));
+    else go(change(step));
   }
 
   function jump(newStep) {
