@@ -2,7 +2,6 @@
 // Links contain them (question.js), and the panels read them here.
 import { button, el } from "../core/dom.js";
 
-const MAX_TRANSLATIONS = 20; // with choices; the least recently used is dropped
 const KINDS = ["encoder_self", "decoder_self", "cross"];
 
 /** @typedef {[kind: string, layer: number, head: number]} Head */
@@ -14,7 +13,7 @@ const KINDS = ["encoder_self", "decoder_self", "cross"];
  */
 
 /** @type {Map<string, Choices>} */
-const choices = new Map(); // the most recently used last
+const choices = new Map();
 
 /** The key of a head in Choices.off. @param {Head} head */
 export const headKey = ([kind, layer, head]) => `${kind} ${layer} ${head}`;
@@ -25,11 +24,8 @@ export const headKey = ([kind, layer, head]) => `${kind} ${layer} ${head}`;
  * @returns {Choices}
  */
 export function choicesFor(about) {
-  const own = choices.get(about) || { off: new Map(), second: "", linked: null };
-  choices.delete(about);
-  choices.set(about, own);
-  if (choices.size > MAX_TRANSLATIONS) choices.delete(choices.keys().next().value);
-  return own;
+  if (!choices.has(about)) choices.set(about, { off: new Map(), second: "", linked: null });
+  return choices.get(about);
 }
 
 /** The choices as fields of a link. @param {string} about */
