@@ -5,7 +5,7 @@ import { button, download, el, svg } from "../core/dom.js";
 import { t } from "../core/language.js";
 
 const NEXT = { none: "sure", sure: "possible", possible: "none" };
-const SAID = {
+const DESCRIPTIONS = {
   sure: (words) => t("{source} and {target}: linked", words),
   possible: (words) => t("{source} and {target}: possibly linked", words),
   none: (words) => t("{source} and {target}: not linked", words),
@@ -20,7 +20,8 @@ export function links(block, afterInsert, api) {
     [...links]
       .map(([link, kind]) => [...link.split("-").map(Number), kind])
       .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  const of = (kind) => pairs().flatMap(([a, b, itsKind]) => (itsKind === kind ? [[a, b]] : []));
+  const linksOf = (kind) =>
+    pairs().flatMap(([a, b, itsKind]) => (itsKind === kind ? [[a, b]] : []));
   const texts = (source, target) => ({
     source: block.words.source[source].text,
     target: block.words.target[target].text,
@@ -52,7 +53,7 @@ export function links(block, afterInsert, api) {
         next = NEXT[links.get(link) ?? "none"];
       if (next === "none") links.delete(link);
       else links.set(link, next);
-      status.replaceChildren(SAID[next](texts(picked.source, picked.target)));
+      status.replaceChildren(DESCRIPTIONS[next](texts(picked.source, picked.target)));
       picked.source = picked.target = null;
     }
     for (const [side, row] of Object.entries(rows))
@@ -121,7 +122,7 @@ export function links(block, afterInsert, api) {
     ]),
     el("div", { class: "row" }, [
       button(t("Score every head by these links"), () =>
-        api.askForSlot("score", "score", { sure: of("sure"), possible: of("possible") }),
+        api.askForSlot("score", "score", { sure: linksOf("sure"), possible: linksOf("possible") }),
       ),
       button(t("Clear links"), () => {
         links.clear();
@@ -138,7 +139,7 @@ export function links(block, afterInsert, api) {
       button(t("Save the links (Pharaoh)"), () =>
         save(
           "links.txt",
-          of("sure").map((pair) => pair.join("-")),
+          linksOf("sure").map((pair) => pair.join("-")),
         ),
       ),
     ]),

@@ -174,9 +174,9 @@ function createPresentation() {
     clearTimeout(addressTimer);
     addressTimer = setTimeout(updateAddress, SETTLED);
   }
-  const changed = () => (frame ||= requestAnimationFrame(refresh));
-  const observer = new MutationObserver(changed),
-    sizes = new ResizeObserver(changed);
+  const scheduleRefresh = () => (frame ||= requestAnimationFrame(refresh));
+  const observer = new MutationObserver(scheduleRefresh),
+    sizes = new ResizeObserver(scheduleRefresh);
 
   // Make the address a link to the picture.
   function updateAddress() {
@@ -234,7 +234,7 @@ function createPresentation() {
       }
       if (info.title() !== title) deadEnd = null;
       else if (by) deadEnd = { title, by };
-      changed();
+      scheduleRefresh();
     }
   }
 
@@ -286,7 +286,7 @@ function createPresentation() {
     lectern.showPopover();
     liftToTopLayer(noticeBox());
     window.addEventListener("keydown", keys, true);
-    window.addEventListener("resize", changed);
+    window.addEventListener("resize", scheduleRefresh);
     document.addEventListener("fullscreenchange", leaveWithFullScreen);
     observer.observe(document.body, {
       subtree: true,
@@ -306,7 +306,7 @@ function createPresentation() {
     observer.disconnect();
     sizes.disconnect();
     window.removeEventListener("keydown", keys, true);
-    window.removeEventListener("resize", changed);
+    window.removeEventListener("resize", scheduleRefresh);
     document.removeEventListener("fullscreenchange", leaveWithFullScreen);
     show(null);
     for (const node of [tourSheet(), noticeBox()]) dropFromTopLayer(node);

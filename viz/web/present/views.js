@@ -46,9 +46,9 @@ export async function createViews(present) {
     opener = null;
   const status = el("p", { class: "status", role: "status" });
   const list = el("ol", {});
-  const file = fileField(opened, (words) => (status.textContent = words));
+  const file = fileField(readFile, (words) => (status.textContent = words));
   const play = button(t("Play"), start, { class: "strong" }),
-    keep = button(t("Save as a file"), save);
+    saveButton = button(t("Save as a file"), save);
   const root = el(
     "section",
     { class: "atlas-views", "aria-labelledby": "atlas-views-title", hidden: true, onkeydown: keys },
@@ -61,7 +61,7 @@ export async function createViews(present) {
     ]),
     el("div", { class: "bar" }, button(t("Add what I see"), add), play),
     list,
-    el("div", { class: "bar" }, [keep, button(t("Open a file"), () => file.click()), file]),
+    el("div", { class: "bar" }, [saveButton, button(t("Open a file"), () => file.click()), file]),
     status,
   );
   document.body.append(root);
@@ -70,9 +70,9 @@ export async function createViews(present) {
     download("views.json", new Blob([viewsJson(views)], { type: "application/json" }));
   }
 
-  function changed(message = "") {
+  function saveViews(message = "") {
     status.textContent = message;
-    [play, keep].forEach((control) => (control.disabled = !views.length));
+    [play, saveButton].forEach((control) => (control.disabled = !views.length));
     try {
       localStorage.setItem(STORAGE_KEY, viewsJson(views));
     } catch {
@@ -89,7 +89,7 @@ export async function createViews(present) {
       "aria-label": t("Title of the view"),
       oninput: () => {
         view.title = title.value;
-        changed();
+        saveViews();
       },
     });
     const move = (by) => {
@@ -99,16 +99,16 @@ export async function createViews(present) {
       views.splice(to, 0, ...views.splice(from, 1));
       draw();
       list.children[to].querySelectorAll("button")[by < 0 ? 1 : 2].focus();
-      changed(t("View {n} of {all}", { n: to + 1, all: views.length }));
+      saveViews(t("View {n} of {all}", { n: to + 1, all: views.length }));
     };
-    const drop = () => {
+    const remove = () => {
       const from = at();
       views.splice(from, 1);
       draw();
       (list.children[Math.min(from, views.length - 1)] ?? root)
         .querySelector("input, button")
         .focus();
-      changed();
+      saveViews();
     };
     return el("li", {}, [
       title,
@@ -116,7 +116,7 @@ export async function createViews(present) {
         button(t("Open"), () => show(at())),
         button("↑", () => move(-1), { "aria-label": t("Move up") }),
         button("↓", () => move(1), { "aria-label": t("Move down") }),
-        button("✕", drop, { "aria-label": t("Remove this view") }),
+        button("✕", remove, { "aria-label": t("Remove this view") }),
       ]),
     ]);
   }
@@ -125,15 +125,15 @@ export async function createViews(present) {
   // Add the current view, named by its tab and sentence.
   function add() {
     if (views.length >= MOST)
-      return changed(t("There is room for {limit} views.", { limit: MOST }));
+      return saveViews(t("There is room for {limit} views.", { limit: MOST }));
     const link = viewLink(),
       tab = document.querySelector("#tabs [role=tab][aria-selected=true]")?.textContent.trim();
     const view = { title: [tab, link.get("text")].filter(Boolean).join(" · "), link: String(link) };
     view.title = view.title.slice(0, TITLE);
-    if (view.link.length > LONGEST) return changed(t("This view is too long to be kept."));
+    if (view.link.length > LONGEST) return saveViews(t("This view is too long to be kept."));
     views.push(view);
     draw();
-    changed(t("View {n} of {all}", { n: views.length, all: views.length }));
+    saveViews(t("View {n} of {all}", { n: views.length, all: views.length }));
     list.lastChild.scrollIntoView({ block: "nearest" });
   }
 
@@ -155,17 +155,17 @@ export async function createViews(present) {
     });
   }
 
-  async function opened(file) {
+  async function readFile(file) {
     views = readViews(await readJsonFile(file, BYTES));
     draw();
-    changed(t("{n} views", { n: views.length }));
+    saveViews(t("{n} views", { n: views.length }));
   }
 
   function open() {
     opener = document.activeElement;
     root.hidden = false;
     draw();
-    changed();
+    saveViews();
     root.querySelector("h2").focus({ preventScroll: true });
   }
   function leave() {
