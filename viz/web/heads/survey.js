@@ -209,8 +209,6 @@ export function survey(block, afterInsert, api) {
     });
   }
 
-  const copy = () => copyLink(linkOfView(), (message) => copyStatus.replaceChildren(message));
-
   const select = (name, label, options, selected) => {
     const onchange = ({ target }) => {
       saved[name] = target.value;
@@ -254,7 +252,8 @@ export function survey(block, afterInsert, api) {
   const threshold = el("label", {}, el("span", {}, t("threshold")), slider, thresholdText),
     about = el("p", { class: "text note" });
   const copyStatus = el("span", { class: "copied", role: "status" });
-  const link = button(t("Copy link"), copy, { title: t("A link that restores this view") });
+  const copy = () => copyLink(linkOfView(), (message) => copyStatus.replaceChildren(message)),
+    link = button(t("Copy link"), copy, { title: t("A link that restores this view") });
   const root = el("div", { class: "survey" }, [
     el("div", { class: "survey-controls" }, [
       Object.values(menus).map((menu) => menu.parentElement),

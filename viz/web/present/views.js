@@ -48,7 +48,9 @@ export async function createViews(present) {
   const list = el("ol", {});
   const file = fileField(readFile, (words) => (status.textContent = words));
   const play = button(t("Play"), start, { class: "strong" }),
-    saveButton = button(t("Save as a file"), save);
+    saveButton = button(t("Save as a file"), () =>
+      download("views.json", new Blob([viewsJson(views)], { type: "application/json" })),
+    );
   const root = el(
     "section",
     { class: "atlas-views", "aria-labelledby": "atlas-views-title", hidden: true, onkeydown: keys },
@@ -65,10 +67,6 @@ export async function createViews(present) {
     status,
   );
   document.body.append(root);
-
-  function save() {
-    download("views.json", new Blob([viewsJson(views)], { type: "application/json" }));
-  }
 
   function saveViews(message = "") {
     status.textContent = message;

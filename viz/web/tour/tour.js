@@ -2,7 +2,7 @@
 // follow like any other link (viz/tours/).
 import { createAsker } from "../core/ask.js";
 import { arrowStep } from "../core/keys.js";
-import { button, debounce, el, loadStyleOf, restoreFocus } from "../core/dom.js";
+import { button, el, loadStyleOf, restoreFocus } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { copyLink, pageLink, replaceFields, isVisible } from "../core/links.js";
 import { textField } from "../store/controls.js";
@@ -275,8 +275,7 @@ export async function createTours(root, openSheet) {
     leave();
   }
   document.addEventListener("keydown", leaveOnEscape, true);
-  const resize = debounce(() => !sheet.hidden && reserveSpace(), 100);
-  addEventListener("resize", resize);
+  addEventListener("resize", () => !sheet.hidden && reserveSpace());
 
   return { go, leave };
 }
