@@ -6,7 +6,7 @@ import { formatPercent } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
 import { pageLink, openLink } from "../core/links.js";
-import { chipText } from "../stepper/tokens.js";
+import { chipClass, chipText } from "../stepper/tokens.js";
 import { pin } from "../store/question.js";
 import { connectControls, submit } from "../store/controls.js";
 import { store } from "../store/store.js";
@@ -18,9 +18,6 @@ const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // punctuation that must not begin a li
 export default function translation(root, api) {
   const tokenText = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
   const starts = (token) => token.text.startsWith("\u2581") || token.symbol;
-
-  const chipClass = (token) =>
-    `chip${token.symbol ? " symbol" : token.byte ? " byte" : ""}${starts(token) ? " starts" : ""}`;
 
   // A row of a side's tokens.
   const row = (label, tokens) =>

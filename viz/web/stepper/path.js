@@ -2,7 +2,7 @@
 import { base64ToBytes, decodeWeights } from "../explorer/trace.js";
 
 /** @typedef {string} Kind "cross" or "decoder_self" */
-/** @typedef {{text: string, symbol: boolean}} Token */
+/** @typedef {{text: string, symbol: boolean, byte?: boolean}} Token */
 
 /** A branch from the first step to the last. The attention rows of a long path are sent a few steps at a time. */
 export class Path {

@@ -9,9 +9,9 @@ import { createPicture } from "../picture/copy.js";
 
 /** The text of a token without the mark of a space. @param {{text: string}} token */
 export const chipText = (token) => token.text.replaceAll("\u2581", "") || "␣";
-/** The class of the token at an index. @param {Token} token @param {number} i */
-export const chipClass = (token, i) =>
-  `chip${token.symbol ? " symbol" : ""}${i === 0 || token.symbol || token.text.startsWith("\u2581") ? " starts" : ""}`;
+/** The class of a token. @param {Token} token */
+export const chipClass = ({ text, symbol, byte }) =>
+  `chip${symbol ? " symbol" : byte ? " byte" : ""}${symbol || text.startsWith("\u2581") ? " starts" : ""}`;
 
 /**
  * Create both sentences, and the menu of what shades the source.
@@ -49,8 +49,8 @@ export function createSentences(hooks) {
   /** @param {Path} newPath @param {any} newBranch */
   function open(newPath, newBranch) {
     [path, branch] = [newPath, newBranch];
-    sourceChips = path.source.map((token, i) =>
-      el("span", { class: `${chipClass(token, i)} shaded` }, chipText(token)),
+    sourceChips = path.source.map((token) =>
+      el("span", { class: `${chipClass(token)} shaded` }, chipText(token)),
     );
     source.replaceChildren(...sourceChips);
     targetChips = branch.tokens.map(targetChip);
@@ -68,7 +68,7 @@ export function createSentences(hooks) {
       words = t("Step {step}: “{token}”, probability {p}, rank {rank}", { ...values, rank });
     const isForced = i < branch.given && rank > 1;
     return button(chipText(token), () => hooks.jump(i), {
-      class: `${chipClass(token, i)}${isForced ? " given" : ""}`,
+      class: `${chipClass(token)}${isForced ? " given" : ""}`,
       "aria-label": t("Step {step}: {token}, probability {p}", values),
       "onmouseenter onfocus": () => hooks.announce(words),
     });

@@ -109,7 +109,7 @@ export default function question(root) {
         const text = chipText(token);
         return {
           text,
-          look: chipClass(token, i),
+          look: chipClass(token),
           isPressed: i === step,
           p: token.probability,
           question: { step: i },
