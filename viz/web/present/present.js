@@ -278,7 +278,7 @@ function createPresentation() {
     if (isOn) return;
     isOn = true;
     opener = from.opener;
-    opener.blur();
+    opener?.blur();
     chosenPicture = from.pointed;
     slides = from.slides ?? null;
     await enterFullScreen(); // first: what enters the top layer later lies above the full-screen page
