@@ -197,7 +197,7 @@ def test_there_is_one_presentation(tiny_url, open_page) -> None:
     page.evaluate(
         """async () => {
       const names = performance.getEntriesByType("resource").map((entry) => entry.name);
-      const { loadPresentation } = await import(names.find((name) => name.endsWith("/present/present.js")));
-      await loadPresentation(); }"""
+      const { present } = await import(names.find((name) => name.endsWith("/present/start.js")));
+      await present(); }"""
     )
     assert page.locator(LECTERN).count() == 1

@@ -63,14 +63,9 @@ const moveOf = (tour, by) =>
     `.moves ${by > 0 ? ".strong" : "button:not(.strong)"}:not([hidden], :disabled)`,
   );
 
-let presentation = null;
-/** Return the page's only presentation, {start}, once its style sheet has loaded. */
-export const loadPresentation = async () => {
+/** Create the page's only presentation, {start}, once its style sheet has loaded. */
+export async function createPresentation() {
   await loadStyleOf(import.meta.url);
-  return (presentation ??= createPresentation());
-};
-
-function createPresentation() {
   let isOn = false,
     current = null, // the picture, or a panel without one
     chosenPicture = null, // the picture that the presenter went to

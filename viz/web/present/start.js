@@ -8,7 +8,7 @@ export function loadOnce(load) {
   let loading = null;
   return () => (loading ||= load().catch(() => (loading = null)));
 }
-const presentation = loadOnce(async () => (await import("./present.js")).loadPresentation());
+const presentation = loadOnce(async () => (await import("./present.js")).createPresentation());
 const views = loadOnce(async () => (await import("./views.js")).createViews(present));
 
 /** Start a presentation. @param {any} [slides] views to play (views.js) */
