@@ -75,6 +75,21 @@ export const menu = (options, selected, attributes = {}) =>
   ]);
 
 /**
+ * Create a slider.
+ * @param {any} label its name for screen readers; null where a <label> names it
+ * @param {Record<string, any>} attributes @param {(value: number) => void} oninput
+ */
+export function rangeField(label, attributes, oninput) {
+  const node = el("input", {
+    type: "range",
+    "aria-label": label,
+    ...attributes,
+    oninput: () => oninput(Number(node.value)),
+  });
+  return node;
+}
+
+/**
  * Create a table.
  * @param {Child[]} headings texts or header cells @param {Child[]} rows <tr> elements
  * @param {Record<string, any>} [attributes]

@@ -1,6 +1,6 @@
 // The block of a survey of all heads (viz/wire/survey.py): a grid, a scatter plot or a table,
 // filtered by name, with adjustable thresholds.
-import { button, el, menu, table as tableOf } from "../core/dom.js";
+import { button, el, menu, rangeField, table as tableOf } from "../core/dom.js";
 import { formatFixed } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
 import { toText, t } from "../core/language.js";
@@ -234,15 +234,9 @@ export function survey(block, afterInsert, api) {
     ]),
   };
   const thresholdText = el("output", {}),
-    slider = el("input", {
-      type: "range",
-      min: 0,
-      max: 1,
-      step: 0.01,
-      oninput: () => {
-        thresholds[state.label] = Number(slider.value);
-        draw();
-      },
+    slider = rangeField(null, { min: 0, max: 1, step: 0.01 }, (value) => {
+      thresholds[state.label] = value;
+      draw();
     });
   const threshold = el("label", {}, el("span", {}, t("threshold")), slider, thresholdText),
     about = el("p", { class: "text note" });

@@ -1,6 +1,6 @@
 // The blocks that a panel is made of (viz/wire/blocks.py), as elements. The function of a block takes the block, an array of
 // callbacks that run once the block is on the page, and what it may do in its panel.
-import { button, download, el, table as tableOf } from "../core/dom.js";
+import { button, download, el, rangeField, table as tableOf } from "../core/dom.js";
 import { cellAt } from "../core/keys.js";
 import { localizeNumber, toText, t } from "../core/language.js";
 import { copyLink, linkFields, showHead } from "../core/links.js";
@@ -141,13 +141,7 @@ function frames(block, afterInsert, api) {
   const box = el("div", {}),
     last = block.frames.length - 1;
   let timer = null;
-  const slider = el("input", {
-    type: "range",
-    max: last,
-    value: 0,
-    "aria-label": block.name,
-    oninput: () => (pause(), show()),
-  });
+  const slider = rangeField(block.name, { max: last, value: 0 }, () => (pause(), show()));
   const play = button("", toggle);
   const current = () => Number(slider.value);
   function show() {

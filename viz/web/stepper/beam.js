@@ -1,5 +1,5 @@
 // The panel of beam search: its settings, its best hypotheses, and the tree that it searched.
-import { button, el, form, menu, shorten, svg } from "../core/dom.js";
+import { button, el, form, menu, rangeField, shorten, svg } from "../core/dom.js";
 import { formatFixed, formatPercent } from "../core/format.js";
 import { actAsButton } from "../core/keys.js";
 import { say, t } from "../core/language.js";
@@ -35,15 +35,13 @@ function pathTo(nodes, index) {
 export function createBeam(hooks) {
   const widths = Array.from({ length: 8 }, (_, i) => [i + 1, i + 1]),
     width = menu(widths, 4, { "aria-label": t("Beam width") });
-  const output = el("output", {}, "0.0");
-  const penalty = el("input", {
-    type: "range",
-    max: 2,
-    step: 0.1,
-    value: 0,
-    "aria-label": t("Length penalty"),
-    oninput: () => (output.textContent = Number(penalty.value).toFixed(1)),
-  });
+  const output = el("output", {}, "0.0"),
+    range = { max: 2, step: 0.1, value: 0 };
+  const penalty = rangeField(
+    t("Length penalty"),
+    range,
+    (value) => (output.textContent = value.toFixed(1)),
+  );
   const content = el("div", { class: "searched" }),
     status = el("p", { class: "caption", "aria-live": "polite" });
   const search = () => hooks.search(Number(width.value), Number(penalty.value));

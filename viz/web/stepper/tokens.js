@@ -1,5 +1,5 @@
 // The source and the target as tokens, and the candidates for the next token.
-import { button, el, form, menu } from "../core/dom.js";
+import { button, el, form, menu, rangeField } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
@@ -131,19 +131,12 @@ export function createSentences(hooks) {
 export function createCandidates(hooks) {
   const facts = el("p", { class: "facts", "aria-live": "polite" }),
     list = el("ol", { class: "candidates" });
-  const slider = el("input", {
-    type: "range",
-    min: "0.1",
-    max: "2",
-    step: "0.1",
-    value: "1",
-    "aria-label": t("Temperature"),
-    oninput: () => {
-      output.textContent = Number(slider.value).toFixed(1);
-      hooks.setTemperature(Number(slider.value));
-    },
-  });
   const output = el("output", {}, "1.0");
+  const range = { min: 0.1, max: 2, step: 0.1, value: 1 };
+  const slider = rangeField(t("Temperature"), range, (temperature) => {
+    output.textContent = temperature.toFixed(1);
+    hooks.setTemperature(temperature);
+  });
   const text = el("input", {
     type: "text",
     placeholder: t("any text"),

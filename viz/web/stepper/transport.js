@@ -1,6 +1,6 @@
 // How a person moves through the steps: buttons, a slider, keys, and playing automatically.
 import { isKeyFor, isTyping } from "../core/keys.js";
-import { button, el, menu } from "../core/dom.js";
+import { button, el, menu, rangeField } from "../core/dom.js";
 import { sayPlural, t, toText } from "../core/language.js";
 
 // How long a step stays while it is played, in milliseconds, and the name of that speed.
@@ -49,14 +49,8 @@ export function createTransport({ move, isAtEnd, force }, extras) {
     "aria-label": t("Speed"),
     onchange: () => timer && (pause(), play()),
   });
-  const slider = el("input", {
-    type: "range",
-    max: 1,
-    value: 0,
-    "aria-label": t("Decoding step"),
-    oninput: () => move(() => Number(slider.value)),
-  });
-  const counter = el("output", { class: "counter" });
+  const slider = rangeField(t("Decoding step"), { max: 1, value: 0 }, (step) => move(() => step)),
+    counter = el("output", { class: "counter" });
   const root = el("div", { class: "transport", role: "toolbar", "aria-label": t("Steps") }, [
     el("div", { class: "segmented" }, Object.values(buttons)),
     speed,

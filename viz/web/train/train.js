@@ -2,7 +2,7 @@
 // update.
 import { ask, createAsker } from "../core/ask.js";
 import { sequentialScale } from "../core/colours.js";
-import { button, el, onThemeChange, onVisible, shorten, table } from "../core/dom.js";
+import { button, el, onThemeChange, onVisible, rangeField, shorten, table } from "../core/dom.js";
 import { formatFixed } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { loadPlotly } from "../core/plotly.js";
@@ -111,14 +111,8 @@ export default function train(root, api) {
     role: "region",
     "aria-label": t("What each sentence becomes"),
   });
-  const slider = el("input", {
-    type: "range",
-    id: "train-update",
-    max: 0,
-    value: 0,
-    oninput: scrub,
-  });
-  const counter = el("output", { for: "train-update" });
+  const slider = rangeField(null, { id: "train-update", max: 0, value: 0 }, scrub),
+    counter = el("output", { for: "train-update" });
   const kinds = el("select", { id: "train-kind", onchange: draw }),
     pairs = el("select", { id: "train-pair", onchange: draw });
   const words = el("details", { class: "words", hidden: true }),
@@ -266,9 +260,8 @@ export default function train(root, api) {
     stop("");
   }
 
-  function scrub() {
-    const all = updates(),
-      index = Number(slider.value);
+  function scrub(index) {
+    const all = updates();
     selected = index >= all.length - 1 ? null : all[index];
     draw();
   }

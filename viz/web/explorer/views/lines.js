@@ -1,5 +1,5 @@
 // Two columns of tokens joined by lines: width and opacity show the weight, colour the head.
-import { el, shorten, svg } from "../../core/dom.js";
+import { el, rangeField, shorten, svg } from "../../core/dom.js";
 import { actAsButton } from "../../core/keys.js";
 import { textParts, say, t } from "../../core/language.js";
 import * as model from "../model.js";
@@ -41,14 +41,8 @@ function edgePaths(edges, { colour, limit }, { x1, x2, y }) {
  * @param {any} hooks scene, hover(row, column), pin(row, column) and update(changes)
  */
 export function createLines(hooks) {
-  const slider = el("input", {
-    type: "range",
-    min: "5",
-    max: "100",
-    step: "5",
-    id: "atlas-coverage",
-    oninput: () => hooks.update({ coverage: Number(slider.value) }),
-  });
+  const range = { min: 5, max: 100, step: 5, id: "atlas-coverage" },
+    slider = rangeField(null, range, (coverage) => hooks.update({ coverage }));
   const amount = el("output", {}),
     key = el("div", { class: "head-key" }),
     canvas = el("div", { class: "lines-canvas" });
