@@ -70,9 +70,11 @@ export const form = (attributes, onsubmit, ...children) => {
  * @param {any[][]} options [value, words] pairs @param {any} selected value @param {Record<string, any>} [attributes]
  */
 export const menu = (options, selected, attributes = {}) =>
-  el("select", attributes, [
-    options.map(([value, words]) => el("option", { value, selected: value === selected }, words)),
-  ]);
+  el("select", attributes, createOptions(options, selected));
+
+/** Create the options of a <select>. @param {any[][]} options [value, words] pairs @param {any} [selected] value */
+export const createOptions = (options, selected) =>
+  options.map(([value, words]) => el("option", { value, selected: value === selected }, words));
 
 /**
  * Create a slider.

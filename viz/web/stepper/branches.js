@@ -1,6 +1,6 @@
 // The panels about branches: their tree, a comparison of two, and a translation that the visitor types. Each has draw(tree,
 // current), where `current` is the number of the branch on the page; viz/wire/steps.py describes trees and branches.
-import { button, el, form, shorten } from "../core/dom.js";
+import { button, createOptions, el, form, shorten } from "../core/dom.js";
 import { formatFixed, formatPercent, formatSignificant } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
 import { onEnter } from "../core/keys.js";
@@ -95,12 +95,8 @@ export function createComparison(hooks) {
     const second = current === numbers[0] ? numbers.at(-1) : current,
       pair = isUnchanged ? before : [numbers[0], second];
     tree = newTree;
-    menus.forEach((menu, i) => {
-      menu.replaceChildren(
-        ...tree.branches.map((branch) => el("option", { value: branch.number }, titleOf(branch))),
-      );
-      menu.value = String(pair[i]);
-    });
+    const options = tree.branches.map((branch) => [branch.number, titleOf(branch)]);
+    menus.forEach((menu, i) => menu.replaceChildren(...createOptions(options, pair[i])));
     ask();
   }
 

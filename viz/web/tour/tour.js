@@ -2,7 +2,7 @@
 // follow like any other link (viz/tours/).
 import { createAsker } from "../core/ask.js";
 import { arrowStep } from "../core/keys.js";
-import { button, el, loadStyleOf, restoreFocus } from "../core/dom.js";
+import { button, createOptions, el, loadStyleOf, restoreFocus } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { copyLink, pageLink, replaceFields, isVisible } from "../core/links.js";
 import { textField } from "../store/controls.js";
@@ -93,13 +93,11 @@ export async function createTours(root, openSheet) {
     for (const node of [back, next, link]) node.hidden = Boolean(stop.error);
     if (stop.error) return settle(isFirst);
     current = stop;
-    list.replaceChildren(
-      ...stop.tours.map(({ name, title, minutes }) =>
-        el("option", { value: name, selected: name === stop.tour }, [
-          t("{title} ({n} min)", { title: toText(title), n: minutes }),
-        ]),
-      ),
-    );
+    const tours = stop.tours.map(({ name, title, minutes: n }) => [
+      name,
+      t("{title} ({n} min)", { title, n }),
+    ]);
+    list.replaceChildren(...createOptions(tours, stop.tour));
     count.textContent = t("{n} of {all}", { n: stop.stop, all: stop.stops });
     back.disabled = stop.stop === 1;
     next.textContent = stop.stop < stop.stops ? t("Next") : t("Finish");
