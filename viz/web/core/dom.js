@@ -53,6 +53,10 @@ export const svg = (tag, attributes = {}, ...children) =>
 export const button = (words, onclick, attributes = {}) =>
   el("button", { type: "button", class: "plain", onclick, ...attributes }, words);
 
+/** Create a group of parts. @param {string} kind class names @param {any} label @param {...Child} children */
+export const group = (kind, label, ...children) =>
+  el("div", { class: kind, role: "group", "aria-label": label }, children);
+
 /**
  * Create a form. Submitting it calls a function, and loads no page.
  * @param {Record<string, any>} attributes @param {() => void} onsubmit @param {...Child} children

@@ -1,7 +1,7 @@
 // The block of word links (viz/wire/blocks.py): two lines of words with lines between them, or two
 // columns where they do not fit side by side. Clicking a word of each side links them; again makes
 // the link a possible one; again removes it.
-import { button, download, el, svg } from "../core/dom.js";
+import { button, download, el, group, svg } from "../core/dom.js";
 import { t } from "../core/language.js";
 
 const NEXT = { none: "sure", sure: "possible", possible: "none" };
@@ -27,23 +27,18 @@ export function links(block, afterInsert, api) {
     target: block.words.target[target].text,
   });
 
-  const side = (name) =>
-    el(
-      "div",
-      {
-        class: "link-words",
-        role: "group",
-        "aria-label": name === "source" ? t("source") : t("target"),
-      },
-      block.words[name].map(({ text }, i) =>
-        button(text, () => pick(name, i), {
-          class: "link-word",
-          dir: "auto",
-          "aria-pressed": "false",
-        }),
-      ),
+  const createWords = (name) =>
+    block.words[name].map(({ text }, i) =>
+      button(text, () => pick(name, i), {
+        class: "link-word",
+        dir: "auto",
+        "aria-pressed": "false",
+      }),
     );
-  const rows = { source: side("source"), target: side("target") };
+  const rows = {
+    source: group("link-words", t("source"), createWords("source")),
+    target: group("link-words", t("target"), createWords("target")),
+  };
   const stage = el("div", { class: "link-stage" }, rows.source, lines, rows.target);
 
   function pick(name, i) {

@@ -1,5 +1,5 @@
 // Grids with a cell for every head of the model (viz/wire/heads.py): what each is worth, and which are switched off together.
-import { button, debounce, el } from "../core/dom.js";
+import { button, debounce, el, group } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { createGrid, shareStyle } from "../core/grid.js";
 import { createScrollBox } from "./scroll.js";
@@ -105,11 +105,7 @@ export function heads(block, afterInsert, api) {
     actRow: (layer) => toggle(kind.rows[layer].map((_, head) => [kind.kind, layer, head])),
     pressed: (layer, head) => off.has(headKey([kind.kind, layer, head])),
   }));
-  const chips = el("div", {
-    class: "basket",
-    role: "group",
-    "aria-label": t("Heads that are switched off"),
-  });
+  const chips = group("basket", t("Heads that are switched off"));
   root.append(chips);
 
   const nameOf = ([kind, layer, head]) =>

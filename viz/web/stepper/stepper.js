@@ -1,7 +1,7 @@
 // The tab "Step by step": decode token by token, choose other tokens, compare the branches. The page holds whole branches, so
 // moving between steps needs no server; what the model has to compute is requested one action at a time, in order.
 import { ask as askServer } from "../core/ask.js";
-import { button, debounce, el, showInvitation } from "../core/dom.js";
+import { button, debounce, el, group, showInvitation } from "../core/dom.js";
 import { toText, say, t } from "../core/language.js";
 import { copyLink, followStepLinks, linkFields, tabLinks } from "../core/links.js";
 import { createPicture } from "../picture/copy.js";
@@ -272,13 +272,12 @@ export default function stepper(root, api) {
       move((current) => current + (right || down));
     },
   };
-  const more = { class: "segmented choose-panel", role: "group", "aria-label": t("More") };
   const content = [
     alert,
     transport.root,
     createPicture(el("div", { class: "steps" }, sentences.root, panes), picture),
     news,
-    el("div", more, panelButtons),
+    group("segmented choose-panel", t("More"), panelButtons),
     stage,
   ];
 

@@ -1,5 +1,5 @@
 // The source and the target as tokens, and the candidates for the next token.
-import { button, el, form, menu, rangeField } from "../core/dom.js";
+import { button, el, form, group, menu, rangeField } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
@@ -19,11 +19,7 @@ export const chipClass = ({ text, symbol, byte }) =>
  */
 export function createSentences(hooks) {
   const source = el("div", { class: "chips", dir: "auto" }),
-    target = el("div", {
-      class: "chips",
-      role: "group",
-      "aria-label": t("Tokens written; choose one to go there"),
-    });
+    target = group("chips", t("Tokens written; choose one to go there"));
   const note = el("p", { class: "caption" }),
     respelled = el("p", { class: "caption respelled" });
   const root = el("div", { class: "sentences" }, [
