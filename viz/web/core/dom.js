@@ -80,6 +80,10 @@ export const menu = (options, selected, attributes = {}) =>
 export const createOptions = (options, selected) =>
   options.map(([value, words]) => el("option", { value, selected: value === selected }, words));
 
+/** Create a field for a line of text. @param {any} label its name @param {Record<string, any>} attributes */
+export const textInput = (label, attributes) =>
+  el("input", { type: "text", autocomplete: "off", "aria-label": label, ...attributes });
+
 /**
  * Create a slider.
  * @param {any} label its name for screen readers; null where a <label> names it

@@ -1,5 +1,5 @@
 // The source and the target as tokens, and the candidates for the next token.
-import { button, el, form, group, menu, rangeField } from "../core/dom.js";
+import { button, el, form, group, menu, rangeField, textInput } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
@@ -133,13 +133,7 @@ export function createCandidates(hooks) {
     output.textContent = temperature.toFixed(1);
     hooks.setTemperature(temperature);
   });
-  const text = el("input", {
-    type: "text",
-    placeholder: t("any text"),
-    "aria-label": t("Text to put here"),
-    maxlength: "500",
-    autocomplete: "off",
-  });
+  const text = textInput(t("Text to put here"), { placeholder: t("any text"), maxlength: 500 });
   const joined = el("input", { type: "checkbox" });
   const submit = () => {
     hooks.forceText(text.value, joined.checked);

@@ -1,6 +1,6 @@
 // The question of the tab "Why": the pinned token, the token that it is compared with, and the answer in one measured sentence
 // (viz/wire/question.py).
-import { button, el, form, showInvitation, onVisible } from "../core/dom.js";
+import { button, el, form, showInvitation, onVisible, textInput } from "../core/dom.js";
 import { formatPercent } from "../core/format.js";
 import { textParts, toText, t } from "../core/language.js";
 import { copyLink, followStepLinks, linkFields, isVisible, tabLinks } from "../core/links.js";
@@ -36,13 +36,10 @@ export default function question(root) {
     el("div", { class: "chips", role: "group", "aria-label": label, onkeydown: moveFocus });
   const tokenChips = createGroup(t("Tokens written: choose the one to ask about")),
     contrastChips = createGroup(t("Compared with"));
-  const field = el("input", {
-    type: "text",
-    size: "12",
-    maxlength: "200",
+  const field = textInput(t("Another word to compare with"), {
+    size: 12,
+    maxlength: 200,
     placeholder: t("another word"),
-    "aria-label": t("Another word to compare with"),
-    autocomplete: "off",
   });
   const compare = () => field.value.trim() && ask({ step: current.step, text: field.value });
   const picture = el("div", {});
