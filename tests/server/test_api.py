@@ -24,7 +24,7 @@ from attention_atlas.viz.export.formats import FORMATS, Format, Scope
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server import api
-from attention_atlas.viz.server.endpoints import EndpointContext, endpoint, with_envelope
+from attention_atlas.viz.server.endpoints import EndpointContext, answer_or_refusal, endpoint
 from tests.conftest import SENTENCES
 
 TEXT = SENTENCES[0]
@@ -153,7 +153,7 @@ def test_an_endpoint_has_a_name_of_its_own_and_documents_its_answer():
 
     for function, words in ((translate, "endpoint translate already"), (undocumented, "Returns:")):
         with pytest.raises(ValueError, match=words):
-            endpoint(returns="nothing")(function)
+            endpoint(lane="model")(function)
     described = api.ENDPOINTS["translate"].bind(None).__doc__
     assert described.index("\n    beam: ") < described.index("\n    interventions: ") < described.index("\nReturns:")
 
@@ -307,20 +307,19 @@ def test_large_answers_are_npz_only(tiny_translator, monkeypatch):
 
 
 def test_errors_are_answers_and_logged_without_text(caplog):
-    def failing(error: Exception):
-        @with_envelope
-        def endpoint(text: str) -> dict:
+    def answer_to(error: Exception) -> dict:
+        def fail() -> dict:
             raise error
 
-        return endpoint
+        return answer_or_refusal(fail)
 
-    assert failing(Busy("come back"))("secret") == {
+    assert answer_to(Busy("come back")) == {
         "api_version": 1,
         "status": "error",
         "error": "busy",
         "message": "come back",
     }
-    answer = failing(RuntimeError("it was about: secret"))("secret")
+    answer = answer_to(RuntimeError("it was about: secret"))
     assert answer["error"] == "internal" and "RuntimeError" in answer["message"] and "secret" not in answer["message"]
     assert "RuntimeError" in caplog.text and "test_api.py" in caplog.text and "secret" not in caplog.text
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
+import re
 import subprocess
 
 import pytest
 
-from attention_atlas.viz.server.api import table
+from attention_atlas.viz.server.api import ENDPOINTS
 from tests.pages import block, read
 
 ADDRESS = "http://127.0.0.1:7860/"
@@ -41,5 +43,11 @@ def test_the_curl_example(tiny_url, expected):
     assert answer["status"] == "ok" and answer["translation"] == expected.translation
 
 
-def test_the_documented_table_is_current():
-    assert f"\n{table()}\n\n" in read("docs/reference/endpoints.md"), "its table should be viz.server.api.table()"
+def test_the_reference_names_every_endpoint_with_its_fields():
+    def describe(name: str, field: inspect.Parameter) -> str:
+        return f"{name} (ids)" if "list[int]" in str(field) else name
+
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (.*) \| .+ \|$", read("docs/reference/endpoints.md"))
+    assert rows == [
+        (name, ", ".join(describe(*field) for field in endpoint.fields.items())) for name, endpoint in ENDPOINTS.items()
+    ]

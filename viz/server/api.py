@@ -42,21 +42,16 @@ from attention_atlas.viz.server.endpoints import (
     check_range,
     endpoint,
     read_enum,
-    table,
 )
-from attention_atlas.viz.server.request_queue import TRANSLATES
 from attention_atlas.viz.wire import address
 
-__all__ = ("ENDPOINTS", "build", "table")  # importing this module registers all endpoints
+__all__ = ("ENDPOINTS", "build")  # importing this module registers all endpoints
 
 MAX_JSON_NUMBERS = 1_000_000  # in one answer; NPZ, ten times smaller, has no limit
 MAX_EDGES = 500  # of a circuit
 
 
-@endpoint(
-    returns="translation, tokens and ids of both sides, probabilities, ranks, entropies, how it was decoded",
-    lane_options=TRANSLATES,
-)
+@endpoint(lane="translate")
 def translate(context: EndpointContext, text: str, direction: str = "", beam: int = 1) -> dict:
     """Translate one sentence.
 
@@ -76,7 +71,7 @@ def translate(context: EndpointContext, text: str, direction: str = "", beam: in
     return {**describe(trace), "link": address.fragment(trace)}
 
 
-@endpoint(returns="one map, or with kind `all` the whole trace; JSON, NPZ in base64, CSV of a map, HTML of a trace")
+@endpoint(lane="model")
 def attention(
     context: EndpointContext,
     text: str,
@@ -112,7 +107,7 @@ def attention(
     return _single_map(trace, map_kind, layer, head, format)
 
 
-@endpoint(returns="the most probable next tokens after the prefix")
+@endpoint(lane="model")
 def step(
     context: EndpointContext, text: str, prefix: list[int] | None = None, candidates: int = 10, direction: str = ""
 ) -> dict:
@@ -145,7 +140,7 @@ def step(
     }
 
 
-@endpoint(returns="what `translate` returns, of the given target")
+@endpoint(lane="model")
 def score(context: EndpointContext, text: str, target: str, direction: str = "") -> dict:
     """Score a given translation token by token (teacher forcing).
 
@@ -213,10 +208,7 @@ def _file(subject: str, form: str, data: bytes) -> dict:
     return {form: data.decode() if media_type.startswith("text/") else base64.b64encode(data).decode("ascii")}
 
 
-@endpoint(
-    returns="why one token was written and not another: each word's part by several methods, each measured, an exact "
-    "split or a proxy"
-)
+@endpoint(lane="model")
 def why(
     context: EndpointContext,
     text: str,
@@ -246,7 +238,7 @@ def why(
     return {**translation_fields(scene), **to_jsonable(attributions), "parts": to_jsonable(split_case(scene.case))}
 
 
-@endpoint(returns="what that token loses without each head, measured one by one, and what gradients foretold")
+@endpoint(lane="model")
 def why_heads(
     context: EndpointContext, text: str, step: int = -1, contrast: str = "", instead: str = "zero", direction: str = ""
 ) -> dict:
@@ -273,7 +265,7 @@ def why_heads(
     return to_jsonable({**question_fields(scene), **effects_table(*effects)})
 
 
-@endpoint(returns="one sentence's activations put into another's run, place by place: how far each brings it")
+@endpoint(lane="model")
 def why_patch(
     context: EndpointContext,
     text: str,
@@ -309,10 +301,7 @@ def why_patch(
     return to_jsonable({**question_fields(scene), "second": second, "place": place, **effects.as_plain()})
 
 
-@endpoint(
-    returns="the edges, from head to head, along which the difference to a second sentence reaches that token, and how "
-    "much of it they keep alone"
-)
+@endpoint(lane="model")
 def why_circuit(
     context: EndpointContext,
     text: str,
@@ -346,9 +335,7 @@ def why_circuit(
     return as_plain(scene, second, score_edges(scene.translator, pair), pair, edges)
 
 
-@endpoint(
-    returns="each source token in target words after every encoder layer, and what the decoder writes of each layer"
-)
+@endpoint(lane="model")
 def lens(context: EndpointContext, text: str, words: int = 3, direction: str = "") -> dict:
     """Read the encoder's layers in target words with a lens fitted to the model, and translate from each layer.
 
@@ -381,7 +368,7 @@ def lens(context: EndpointContext, text: str, words: int = 3, direction: str = "
     )
 
 
-@endpoint(returns="the heads with which alone the translation stays the same, verified by decoding again")
+@endpoint(lane="model")
 def why_smallest(
     context: EndpointContext, text: str, instead: str = "zero", orders: int = 1, direction: str = ""
 ) -> dict:

@@ -1,8 +1,7 @@
 """The registry of the named API endpoints, and the checks that all of them share.
 
-`@endpoint` registers a function. Its name, its fields, its documentation for programs, the URL paths that
-viz/server/guard.py allows, and its row in docs/reference/endpoints.md all come from that function. viz/server/api.py
-holds the endpoints.
+`@endpoint` registers a function. Its name, its fields, its documentation for programs and the URL paths that
+viz/server/guard.py allows all come from that function. viz/server/api.py holds the endpoints.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import json
 import logging
 import math
 import typing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -29,27 +28,14 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.server.discreet_log import describe
-from attention_atlas.viz.server.request_queue import RequestQueue
+from attention_atlas.viz.server.request_queue import TRANSLATE_WIDTH, RequestQueue
 
 VERSION = 1  # of the answers' schema
 MCP_PATH = "/gradio_api/mcp"  # the URL path of the tools of the Model Context Protocol (MCP)
 MAX_FIELD = 100_000  # characters of JSON in a field that is neither a string nor the interventions
-# Gradio's options for an endpoint that runs a model. A lane is one of the request queue's limits: calls of the lane
-# "model" run as many at once as the app's option --concurrency allows.
-MODEL_LANE = {"concurrency_id": "model"}
 EnumType = typing.TypeVar("EnumType", bound=Enum)
 
 log = logging.getLogger(__name__)
-
-
-def with_envelope(handler: Callable[..., dict]) -> Callable[..., dict]:
-    """Wrap a function so that its answers carry "api_version" and "status". Errors become answers, too."""
-
-    @functools.wraps(handler)
-    def answer(*args: object, **options: object) -> dict:
-        return answer_or_refusal(lambda: {"api_version": VERSION, "status": "ok", **handler(*args, **options)})
-
-    return answer
 
 
 def answer_or_refusal(compute: Callable[[], object]) -> object:
@@ -170,13 +156,12 @@ class Endpoint:
 
     Attributes:
         compute: (context, *fields) -> the fields of an answer
-        returns: the answer's fields, as the table of endpoints describes them
-        lane_options: Gradio's options "concurrency_id", the lane of the request queue, and "concurrency_limit"
+        lane: the lane of the request queue in which its calls wait: "translate" if it only translates, or "model", in
+            which as many run at once as the app's option --concurrency allows
     """
 
     compute: Callable[..., dict]
-    returns: str
-    lane_options: Mapping[str, object]
+    lane: str
 
     @property
     def name(self) -> str:
@@ -188,26 +173,13 @@ class Endpoint:
         own = list(inspect.signature(self.compute).parameters.items())[1:]
         return {**dict(own), INTERVENTIONS_FIELD.name: INTERVENTIONS_FIELD}
 
-    @property
-    def lane(self) -> str:
-        """The lane of the request queue in which its calls wait."""
-        return self.lane_options["concurrency_id"]
-
-    @property
-    def row(self) -> str:
-        """The endpoint's row in the table of docs/reference/endpoints.md."""
-        takes = ", ".join(f"{name} (ids)" if "list[int]" in str(p) else name for name, p in self.fields.items())
-        return f"| `{self.name}` | {takes} | {self.returns} |"
-
     def bind(self, context: EndpointContext) -> Callable[..., dict]:
         """Return the function that Gradio calls, with the signature, types and docstring that it shows to programs."""
         signature = inspect.signature(self.compute).replace(parameters=[*self.fields.values()])
         # Types instead of their names, which Gradio would resolve again at each call.
         types = typing.get_type_hints(self.compute) | {INTERVENTIONS_FIELD.name: dict | None}
 
-        @with_envelope
-        @functools.wraps(self.compute)
-        def handler(*values: object, **named: object) -> dict:
+        def compute(*values: object, **named: object) -> dict:
             try:
                 arguments = signature.bind(*values, **named).arguments
             except TypeError as error:  # calls that check_call() has not seen, such as those of MCP
@@ -215,7 +187,12 @@ class Endpoint:
             interventions = read_interventions(arguments.pop(INTERVENTIONS_FIELD.name, None))
             for name, value in arguments.items():
                 check_type(name, value, types[name])
-            return self.compute(replace(context, interventions=interventions), **arguments)
+            fields = self.compute(replace(context, interventions=interventions), **arguments)
+            return {"api_version": VERSION, "status": "ok", **fields}
+
+        @functools.wraps(self.compute)
+        def handler(*values: object, **named: object) -> dict:
+            return answer_or_refusal(functools.partial(compute, *values, **named))
 
         handler.__signature__ = signature
         handler.__annotations__ = {name: types[name] for name in (*self.fields, "return")}
@@ -278,14 +255,8 @@ class Endpoint:
 ENDPOINTS: dict[str, Endpoint] = {}
 
 
-def endpoint(
-    *, returns: str, lane_options: Mapping[str, object] = MODEL_LANE
-) -> Callable[[Callable[..., dict]], Callable[..., dict]]:
-    """Register a function as the endpoint of its name.
-
-    Args:
-        returns: its answer's fields, in words
-        lane_options: see Endpoint
+def endpoint(*, lane: str) -> Callable[[Callable[..., dict]], Callable[..., dict]]:
+    """Register a function as the endpoint of its name. lane: see Endpoint.
 
     Raises ValueError if the name is registered already, or if the docstring has no paragraph "Returns:".
     """
@@ -296,7 +267,7 @@ def endpoint(
             raise ValueError(f"there is an endpoint {name} already")
         if RETURNS_HEADING not in (inspect.getdoc(compute) or ""):
             raise ValueError(f"the docstring of the endpoint {name} needs a paragraph that begins with Returns:")
-        ENDPOINTS[name] = Endpoint(compute, returns, lane_options)
+        ENDPOINTS[name] = Endpoint(compute, lane)
         return compute
 
     return register
@@ -318,7 +289,8 @@ def build(
     for name, registered in ENDPOINTS.items():
         handler = registered.bind(context)
         if lend:
-            gr.api(lend(handler), api_name=name, queue=True, **registered.lane_options)
+            limit = TRANSLATE_WIDTH if registered.lane == "translate" else "default"
+            gr.api(lend(handler), api_name=name, queue=True, concurrency_id=registered.lane, concurrency_limit=limit)
         else:
             # The request queue limits calls instead of Gradio.
             queued = wait_for_turn(handler, request_queue, registered.lane)
@@ -352,9 +324,3 @@ def wait_for_turn(
     # The published type of the answer stays `dict`, although MCP calls get the same as JSON text.
     wait.__annotations__ = {"request": gr.Request, **handler.__annotations__}
     return wait
-
-
-def table() -> str:
-    """Return the Markdown table of docs/reference/endpoints.md."""
-    rows = (registered.row for registered in ENDPOINTS.values())
-    return "\n".join(("| endpoint | takes | returns |", "|---|---|---|", *rows))

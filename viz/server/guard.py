@@ -37,7 +37,7 @@ from attention_atlas.viz.server.middleware import (
     collecting,
     host_name,
 )
-from attention_atlas.viz.server.request_queue import ADDRESS_SHARE, PAGE_SHARE, TRANSLATES, RequestQueue
+from attention_atlas.viz.server.request_queue import ADDRESS_SHARE, PAGE_SHARE, TRANSLATE_WIDTH, RequestQueue
 
 READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
 
@@ -87,12 +87,7 @@ POLL_SECONDS = 2.0  # between two checks for silent connections
 
 def create_queue(limits: BatchLimits) -> RequestQueue:
     """Create the queue of requests for models with these limits."""
-    lanes = {
-        "page": PAGE_WIDTH,
-        TRANSLATES["concurrency_id"]: TRANSLATES["concurrency_limit"],
-        "model": limits.at_once,
-    }
-    return RequestQueue(lanes, limits.waiting)
+    return RequestQueue({"page": PAGE_WIDTH, "translate": TRANSLATE_WIDTH, "model": limits.at_once}, limits.waiting)
 
 
 class Guard:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from attention_atlas.model.serve.limits import Busy
 
-TRANSLATES = {"concurrency_id": "translate", "concurrency_limit": 48}  # of the endpoints that only translate
+TRANSLATE_WIDTH = 48  # requests that only translate, run at once
 ADDRESS_SHARE = 0.25  # of the waiting places, for API calls from one address in one lane
 PAGE_SHARE = 0.8  # the same for the page: the computers of a class often share one address
 
