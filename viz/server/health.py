@@ -35,7 +35,7 @@ class Health:
 
     def __init__(self, app: App, request_queue: RequestQueue) -> None:
         self.app, self.request_queue = app, request_queue
-        self.metrics = Metrics() if prometheus_client else None
+        self.metrics = Metrics(request_queue) if prometheus_client else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = below(scope)
@@ -52,7 +52,7 @@ class Health:
         elif path == METRICS and self.metrics is None:
             await answer(send, 404, NO_METRICS.encode(), TEXT)
         elif path == METRICS:
-            text = self.metrics.to_text(len(self.request_queue), self.request_queue.max_waiting)
+            text = prometheus_client.generate_latest(self.metrics.registry)
             await answer(send, 200, text, prometheus_client.CONTENT_TYPE_LATEST.encode())
         elif self.metrics is None:
             await self.app(scope, receive, send)
@@ -73,7 +73,7 @@ def route_label(path: str) -> str:
 class Metrics:
     """Prometheus metrics: requests by route and status, their duration, and the length of the request queue."""
 
-    def __init__(self) -> None:
+    def __init__(self, request_queue: RequestQueue) -> None:
         self.registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self.registry)  # memory, processor time, open files
         options = {"registry": self.registry}
@@ -81,8 +81,10 @@ class Metrics:
         self.seconds = prometheus_client.Histogram(
             "atlas_request_seconds", "From a request to the end of its answer", ("route",), buckets=BUCKETS, **options
         )
-        self.waiting = prometheus_client.Gauge("atlas_waiting", "Requests that wait", **options)
-        self.limit = prometheus_client.Gauge("atlas_waiting_limit", "Requests that may wait", **options)
+        waiting = prometheus_client.Gauge("atlas_waiting", "Requests that wait", **options)
+        waiting.set_function(lambda: len(request_queue))
+        limit = prometheus_client.Gauge("atlas_waiting_limit", "Requests that may wait", **options)
+        limit.set_function(lambda: request_queue.max_waiting)
 
     async def measure(self, label: str, app: App, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app on a request, and record its status and duration under this label."""
@@ -99,12 +101,6 @@ class Metrics:
         finally:
             self.requests.labels(label, str(status)).inc()
             self.seconds.labels(label).observe(time.perf_counter() - started)
-
-    def to_text(self, waiting: int, limit: int) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        self.waiting.set(waiting)
-        self.limit.set(limit)
-        return prometheus_client.generate_latest(self.registry)
 
 
 class Shutdown:
