@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPMessage
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -41,6 +41,7 @@ SENTENCES = (
     "Wenn es morgen nicht regnet, fahren wir mit dem Rad zum See und schwimmen.",
     "Das weiß ich nicht.",
 )
+JSON = {"Content-Type": "application/json"}
 ERRORS = (OSError, HTTPException, ValueError)  # of a call
 START_LIMIT, CALL_LIMIT = 120, 120  # seconds
 SETTLE = 10  # seconds of warm-up before memory is compared
@@ -71,16 +72,20 @@ class Caller:
     def __init__(self, port: int) -> None:
         self.connection = HTTPConnection("127.0.0.1", port, timeout=CALL_LIMIT)
 
-    def get(self, path: str) -> tuple[int, bytes]:
-        return self._request("GET", path)
-
-    def post(self, path: str, body: dict) -> tuple[int, bytes]:
-        return self._request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-
-    def _request(self, *request: object) -> tuple[int, bytes]:
-        self.connection.request(*request)
+    def send(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = {}
+    ) -> tuple[int, bytes, HTTPMessage]:
+        """Send a request with the path as it is; return the status, body and headers of the response."""
+        self.connection.request(method, path, body, headers)
         response = self.connection.getresponse()
-        return response.status, response.read()
+        return response.status, response.read(), response.headers
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        return self.send("GET", path)[:2]
+
+    def post(self, path: str, body: object) -> tuple[int, bytes]:
+        """Send a body as JSON."""
+        return self.send("POST", path, json.dumps(body).encode(), JSON)[:2]
 
     def call(self, endpoint: str, data: list) -> dict:
         """Return the answer of an endpoint. A full queue is an answer as well, with status "error" and error "busy"."""

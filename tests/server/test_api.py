@@ -6,9 +6,6 @@ import base64
 import io
 import json
 import subprocess
-import threading
-import urllib.error
-import urllib.request
 
 import numpy as np
 import pytest
@@ -18,21 +15,16 @@ from attention_atlas.model.serve.limits import Busy
 from attention_atlas.model.trace import interventions_file, storage
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.translators import Translators
-from attention_atlas.viz import shell
 from attention_atlas.viz.export import table
 from attention_atlas.viz.export.formats import FORMATS, Format, Scope
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server import api
 from attention_atlas.viz.server.endpoints import EndpointContext, answer_or_refusal, endpoint
+from bench.load import Caller
 from tests.conftest import SENTENCES
 
 TEXT = SENTENCES[0]
-
-
-@pytest.fixture(scope="module")
-def client(tiny_url) -> Client:
-    return Client(tiny_url, verbose=False, analytics_enabled=False)
 
 
 def ask(client: Client, endpoint: str, *args, **options) -> dict:
@@ -158,25 +150,19 @@ def test_an_endpoint_has_a_name_of_its_own_and_documents_its_answer():
     assert described.index("\n    beam: ") < described.index("\n    interventions: ") < described.index("\nReturns:")
 
 
-def test_the_stream_of_an_unknown_session_is_a_404(tiny_url):
+def test_the_stream_of_an_unknown_session_is_a_404(port):
     for query in ("?session_hash=unknown", "?session_hash=", ""):
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(f"{tiny_url}gradio_api/queue/data{query}", timeout=20)
-        assert caught.value.code == 404 and "no such event" in json.load(caught.value)["message"]
+        status, body = Caller(port).get(f"/gradio_api/queue/data{query}")
+        assert status == 404 and "no such event" in json.loads(body)["message"]
 
 
-def test_listeners_and_questions_of_the_page_are_not_endpoints(tiny_url):
-    config = json.load(urllib.request.urlopen(f"{tiny_url}config"))
+def test_listeners_and_questions_of_the_page_are_not_endpoints(port):
+    config = json.loads(Caller(port).get("/config")[1])
     hidden = {d["api_name"] for d in config["dependencies"]} - {None, False, *api.ENDPOINTS}
     assert hidden
     for name in (*hidden, *QUESTIONS):
         for route in ("call", "call/v2", "run", "api"):
-            request = urllib.request.Request(
-                f"{tiny_url}gradio_api/{route}/{name}", b'{"data": []}', {"Content-Type": "application/json"}
-            )
-            with pytest.raises(urllib.error.HTTPError) as caught:
-                urllib.request.urlopen(request)
-            assert caught.value.code == 404, f"{route}/{name}"
+            assert Caller(port).post(f"/gradio_api/{route}/{name}", {"data": []})[0] == 404, f"{route}/{name}"
 
 
 def test_translate(client, tiny_translator):
@@ -360,42 +346,6 @@ def test_calls_by_curl(tiny_url, tiny_translator):
     assert answer["status"] == "error" and "half of a surrogate pair at character 14" in answer["message"]
 
 
-def test_one_address_gets_a_quarter_of_the_places_in_the_queue(serve, tiny_translator, monkeypatch):
-    begun, released = threading.Event(), threading.Event()
-    original_trace = tiny_translator.trace
-
-    def trace(*args, **options):
-        begun.set()
-        return released.wait(60) and original_trace(*args, **options)
-
-    page = shell.build(Translators([tiny_translator]))
-    url, page.request_queue.max_waiting = serve(page), 8
-    monkeypatch.setattr(tiny_translator, "trace", trace)
-
-    def post(address: str) -> tuple[int, dict, dict]:
-        headers = {"Content-Type": "application/json", "X-Forwarded-For": address}
-        request = urllib.request.Request(f"{url}gradio_api/call/v2/step", json.dumps({"text": TEXT}).encode(), headers)
-        try:
-            with urllib.request.urlopen(request, timeout=10) as response:
-                return response.status, json.load(response), dict(response.headers)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error), dict(error.headers)
-
-    try:
-        post("192.0.2.1")
-        assert begun.wait(60)  # it runs, and no longer counts as waiting
-        first = [post("192.0.2.1") for _ in range(4)]
-        second = [post("192.0.2.2") for _ in range(4)]
-        others = [post(f"192.0.2.{number}") for number in (3, 3, 4, 4, 5)]
-    finally:
-        released.set()
-    assert [status for status, _, _ in (*first, *second)] == 2 * [200, 200, 503, 503]
-    assert [status for status, _, _ in others] == [200, 200, 200, 200, 503]
-    for number, (_, body, headers) in ((2, first[-1]), (8, others[-1])):
-        assert body["error"] == "busy" and f"{number} requests are waiting" in body["message"]
-        assert headers["retry-after"] == "2"
-
-
 @pytest.mark.parametrize("route", ["call/v2", "call", "run"])
 @pytest.mark.parametrize(
     ("fields", "values", "words"),
@@ -408,28 +358,14 @@ def test_one_address_gets_a_quarter_of_the_places_in_the_queue(serve, tiny_trans
         ({"direction": "de-en"}, [], 2 * ("The field 'text' is missing: the fields of translate are text, ",)),
     ],
 )
-def test_a_call_with_unknown_or_missing_fields_is_a_422(tiny_url, route, fields, values, words):
-    body = json.dumps(fields if route == "call/v2" else {"data": values}).encode()
-    request = urllib.request.Request(
-        f"{tiny_url}gradio_api/{route}/translate", body, {"Content-Type": "application/json"}
-    )
-    with pytest.raises(urllib.error.HTTPError) as failed:
-        urllib.request.urlopen(request)
-    answer = json.load(failed.value)
-    assert failed.value.code == 422 and (answer["status"], answer["error"]) == ("error", "invalid")
+def test_a_call_with_unknown_or_missing_fields_is_a_422(port, route, fields, values, words):
+    body = fields if route == "call/v2" else {"data": values}
+    status, answer = Caller(port).post(f"/gradio_api/{route}/translate", body)
+    answer = json.loads(answer)
+    assert status == 422 and (answer["status"], answer["error"]) == ("error", "invalid")
     assert words[route != "call/v2"] in answer["message"]
 
 
-def test_missing_last_fields_take_their_defaults(tiny_url, tiny_translator):
-    body = json.dumps({"data": ["Ein Hund."]}).encode()
-    headers = {"Content-Type": "application/json"}
-    with urllib.request.urlopen(
-        urllib.request.Request(f"{tiny_url}gradio_api/call/translate", body, headers)
-    ) as response:
-        event = json.load(response)["event_id"]
-    with urllib.request.urlopen(f"{tiny_url}gradio_api/call/translate/{event}") as response:
-        lines = response.read().decode().strip().splitlines()
-    assert (
-        json.loads(lines[-1].removeprefix("data: "))[0]["translation"]
-        == tiny_translator.translate("Ein Hund.").translation
-    )
+def test_missing_last_fields_take_their_defaults(port, tiny_translator):
+    answer = Caller(port).call("translate", ["Ein Hund."])
+    assert answer["translation"] == tiny_translator.translate("Ein Hund.").translation

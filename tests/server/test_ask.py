@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -27,41 +27,27 @@ from attention_atlas.viz.panels.registry import PANELS
 from attention_atlas.viz.questions.registry import QUESTIONS, Question
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.wire.file import File
-from bench.load import running_app
+from bench.load import JSON, Caller, running_app
 
 TEXT = "Ein kleiner Hund schläft."
-JSON = {"Content-Type": "application/json"}
 TOY = {"corpus": "a b | x y\nb a | y x", "settings": {"layers": 1, "heads": 2, "d_model": 16}, "updates": 12}
 PANEL = {"address": {"text": TEXT, "direction": "de-en"}, "fields": {"panel": "position-table"}}
 
 
-def send(port: int, path: str, body: bytes, headers: dict[str, str] = JSON) -> tuple[http.client.HTTPResponse, bytes]:
-    """Send a request; return the response and its body."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("POST", path, body, headers)
-    response = connection.getresponse()
-    return response, response.read()
-
-
 def ask(port: int, name: str, **question: object) -> dict:
     """Ask a question and return the answer."""
-    response, body = send(port, f"/ask/{name}", json.dumps(question).encode())
-    assert response.status == 200, body[:500]
+    status, body = Caller(port).post(f"/ask/{name}", question)
+    assert status == 200, body[:500]
     return json.loads(body)
 
 
 @contextmanager
 def stream(port: int, path: str, **question: object) -> Iterator[http.client.HTTPResponse]:
     """Open the stream of a question, and close the connection at the end as a page that is left does."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = Caller(port).connection
     connection.request("POST", path, json.dumps(question).encode(), JSON)
     with closing(connection), connection.getresponse() as response:
         yield response
-
-
-@pytest.fixture
-def port(tiny_url: str) -> int:
-    return urlsplit(tiny_url).port
 
 
 @pytest.fixture
@@ -81,9 +67,9 @@ def test_a_panel_is_answered_by_one_request(port):
 
 def test_every_panel_is_answered(port):
     for name in (panel.name for tab in PANELS.values() for panel in tab):
-        response, body = send(port, "/ask/page_panel", json.dumps({**PANEL, "fields": {"panel": name}}).encode())
+        status, body = Caller(port).post("/ask/page_panel", {**PANEL, "fields": {"panel": name}})
         answers = list(map(json.loads, body.splitlines()))
-        assert response.status == 200 and not [answer for answer in answers if answer.get("error") == "internal"], (
+        assert status == 200 and not [answer for answer in answers if answer.get("error") == "internal"], (
             name,
             body,
         )
@@ -101,27 +87,20 @@ def test_two_servers_answer_alike_about_a_translation(tiny_checkpoint, port, tin
     np.testing.assert_allclose(numbers, expected, atol=1e-4)
 
 
-def parts(port: int, name: str, **question: object) -> list[dict]:
-    """Ask a question and return the parts of the answer; a single one if it does not come in parts."""
-    response, body = send(port, f"/ask/{name}", json.dumps(question).encode())
-    assert response.status == 200, body[:500]
-    return [json.loads(line) for line in body.splitlines()]
-
-
 def test_a_toy_is_trained_and_opened(port):
-    first, *turns = parts(port, "page_train", fields=TOY)
+    first, *turns = Caller(port).ask("page_train", fields=TOY)
     assert first["run"]["pairs"] and [turn["turn"]["update"] for turn in turns][-1] == TOY["updates"]
-    (opened,) = parts(port, "page_toy", fields={"recipe": TOY})  # cached: no training
-    (translated,) = parts(port, "page_translate", address=opened["opens"])
+    (opened,) = Caller(port).ask("page_toy", fields={"recipe": TOY})  # cached: no training
+    (translated,) = Caller(port).ask("page_translate", address=opened["opens"])
     assert translated["map"]["address"] == opened["opens"] and opened["opens"]["recipe"]["updates"] == TOY["updates"]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("changes", [{}, {"heads_off": [["cross", 0, 1]]}])
 def test_two_servers_answer_alike_about_a_toy(tiny_checkpoint, port, changes):
-    opened = parts(port, "page_toy", fields={"recipe": TOY})[-1]["opens"]
+    opened = Caller(port).ask("page_toy", fields={"recipe": TOY})[-1]["opens"]
     plain = {**opened, "target_ids": None, "interventions": changes}
-    address = parts(port, "page_translate", address=plain)[-1]["map"]["address"]
+    address = Caller(port).ask("page_translate", address=plain)[-1]["map"]["address"]
     selection = {"kind": "cross", "layer": 0, "head": 0}
     questions = [
         ("page_panel", {"panel": "logits", "selection": selection}),
@@ -132,8 +111,8 @@ def test_two_servers_answer_alike_about_a_toy(tiny_checkpoint, port, changes):
     ]
     with running_app(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]) as (other, _):
         for number, (name, fields) in enumerate(questions):
-            first, *more = parts(port, name, address=address, fields=fields)
-            *training, second = parts(other, name, address=address, fields=fields)
+            first, *more = Caller(port).ask(name, address=address, fields=fields)
+            *training, second = Caller(other).ask(name, address=address, fields=fields)
             assert not more and bool(training) == (number == 0), "trained once"
             if training:
                 assert training[-1] == {"training": {"update": TOY["updates"], "of": TOY["updates"]}}
@@ -152,11 +131,11 @@ def test_any_server_does_the_work_that_another_offered(port, monkeypatch):
     question = {"address": PANEL["address"], "fields": UNITS}
     take = ask(port, "page_panel", **question)["blocks"][0]
     begun = {**UNITS, "begun": [take["work"]]}
-    *work, first = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    *work, first = Caller(port).ask("page_panel", address=PANEL["address"], fields=begun)
     assert [part["work"]["done"] for part in work] == list(range(1, 9)) and len(first["blocks"]) == 2
-    (second,) = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    (second,) = Caller(port).ask("page_panel", address=PANEL["address"], fields=begun)
     results.clear()  # as in another process
-    *work, third = parts(port, "page_panel", address=PANEL["address"], fields=begun)
+    *work, third = Caller(port).ask("page_panel", address=PANEL["address"], fields=begun)
     assert len(work) == 8 and first == second == third
     results.clear()
     assert ask(port, "page_panel", **question)["blocks"][0] == take
@@ -207,19 +186,19 @@ def _numbers(value: object) -> Iterator[float]:
 
 def test_a_streamed_answer_is_one_line_a_part(port):
     question = {**PANEL, "fields": {"panel": "verify"}}
-    response, body = send(port, "/ask/page_panel", json.dumps(question).encode())
+    _, body, headers = Caller(port).send("POST", "/ask/page_panel", json.dumps(question).encode(), JSON)
     parts = [json.loads(line) for line in body.splitlines()]
-    assert response.headers["Content-Type"].startswith("application/x-ndjson") and len(parts) > 2
+    assert headers["Content-Type"].startswith("application/x-ndjson") and len(parts) > 2
     assert all(part["more"] and part["blocks"] for part in parts[:-1]) and parts[-1] == {"more": False}
-    assert response.headers["X-Accel-Buffering"] == "no"
+    assert headers["X-Accel-Buffering"] == "no"
 
 
 def test_a_file_is_sent_as_an_attachment(port, tiny_translator):
     trace = tiny_translator.translate(TEXT)
     question = {"address": Address.of(trace).to_plain(), "fields": {"format": "npz"}}
-    response, body = send(port, "/ask/page_export", json.dumps(question).encode())
-    assert response.headers["Content-Type"] == FORMATS["npz"].media_type
-    assert response.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''attention-")
+    _, body, headers = Caller(port).send("POST", "/ask/page_export", json.dumps(question).encode(), JSON)
+    assert headers["Content-Type"] == FORMATS["npz"].media_type
+    assert headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''attention-")
     np.testing.assert_array_equal(storage.from_npz(body).target_ids, trace.target_ids)
     refused = ask(port, "page_export", **{**question, "fields": {"format": "exe"}})
     assert refused["error"] == "invalid"
@@ -238,19 +217,20 @@ def test_a_file_may_have_any_name_and_64_megabytes(port, registered):
     registered["page_file"] = Question(page_file, "page")
     registered["page_parts"] = Question(page_parts, "page")
     for name in ("small", "the most"):
-        response, body = send(port, "/ask/page_file", json.dumps({"fields": {"name": name}}).encode())
-        saved_as = response.headers["Content-Disposition"].removeprefix("attachment; filename*=UTF-8''")
+        question = json.dumps({"fields": {"name": name}}).encode()
+        _, body, headers = Caller(port).send("POST", "/ask/page_file", question, JSON)
+        saved_as = headers["Content-Disposition"].removeprefix("attachment; filename*=UTF-8''")
         assert (unquote(saved_as), len(body)) == (f"Größe “1”; {name}.bin", names[name])
     assert ask(port, "page_file", fields={"name": "too much"})["message"]["with"] == {"n": 64, "limit": 64}
-    _, part = parts(port, "page_parts", fields={"name": "small"})
+    _, part = Caller(port).ask("page_parts", fields={"name": "small"})
     assert part["file"] == {"name": "Größe “1”; small.bin", "type": "application/octet-stream", "data": "AAAA"}
 
 
 def test_a_large_answer_is_compressed_on_request(port):
     body = json.dumps({**PANEL, "fields": {"panel": "projections"}}).encode()
-    packed, content = send(port, "/ask/page_panel", body, {**JSON, "Accept-Encoding": "gzip"})
-    plain, whole = send(port, "/ask/page_panel", body)
-    assert packed.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
+    _, content, packed = Caller(port).send("POST", "/ask/page_panel", body, {**JSON, "Accept-Encoding": "gzip"})
+    _, whole, plain = Caller(port).send("POST", "/ask/page_panel", body, JSON)
+    assert packed["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain
     assert len(content) < 0.6 * len(whole) and json.loads(gzip.decompress(content)) == json.loads(whole)
 
 
@@ -294,8 +274,8 @@ def test_malformed_fields_count_as_missing(port, value):
     ],
 )
 def test_a_malformed_request_has_an_error_status(port, path, body, headers, status):
-    response, said = send(port, path, body, headers)
-    assert response.status == status and json.loads(said)["status"] == "error"
+    answered, answer, _ = Caller(port).send("POST", path, body, headers)
+    assert answered == status and json.loads(answer)["status"] == "error"
 
 
 def test_names_of_questions_differ_from_those_of_endpoints():
@@ -317,7 +297,7 @@ def test_disconnecting_cancels_the_computation(port, registered):
         return {}
 
     registered["page_work"] = Question(page_work, "model")
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = Caller(port).connection
     connection.request("POST", "/ask/page_work", b"{}", JSON)
     assert begun.wait(5)
     connection.close()
@@ -336,8 +316,8 @@ def test_an_unexpected_error_is_answered_and_logged_without_text(port, registere
 
 def test_nan_is_not_sent(port, registered):
     registered["page_nan"] = Question(lambda context, address, fields: {"value": float("nan")}, "page")
-    response, body = send(port, "/ask/page_nan", b"{}")
-    assert response.status == 500 and json.loads(body)["error"] == "internal"
+    status, body = Caller(port).post("/ask/page_nan", {})
+    assert status == 500 and json.loads(body)["error"] == "internal"
 
 
 def test_a_translation_is_computed_once(tiny_translator, monkeypatch):

@@ -3,7 +3,6 @@ nothing."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
 import socket
@@ -18,7 +17,7 @@ from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server.api import ENDPOINTS
 from bench.load import Caller, memory
 from tests import ROOT
-from tests.server.test_serving import Served, get, serving_process
+from tests.server.test_serving import Served, serving_process
 
 MARK = "Geheimnisvollerweise"
 
@@ -32,7 +31,7 @@ def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture(autouse=True)
 def healthy(served: Served) -> Iterator[None]:
     yield
-    assert get(served.port, "/healthz")[0] == 200
+    assert Caller(served.port).get("/healthz")[0] == 200
     assert Caller(served.port).call("translate", ["Ein Hund.", ""])["status"] == "ok"
     assert MARK not in served.log.read_text()
 
@@ -48,7 +47,7 @@ ROUTES = (
 
 @pytest.mark.parametrize("route", ["/assets/", "/static/", "/gradio_api/file="])
 def test_a_name_too_long_for_the_file_system_is_refused(served, route):
-    assert get(served.port, route + 300 * "a")[0] in (403, 404)
+    assert Caller(served.port).get(route + 300 * "a")[0] in (403, 404)
 
 
 @pytest.mark.parametrize("count", [600, pytest.param(12_000, marks=pytest.mark.endure)])
@@ -60,7 +59,7 @@ def test_no_path_leads_outside_the_pages_files(served, count, tiny_checkpoint):
         str(tiny_checkpoint / "config.json"): b"num_heads",
         str(served.log): b"is served on",
     }
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    caller = Caller(served.port)
     for _ in range(count):
         target, content = pick.choice(list(targets.items()))
         slash = pick.choice(SLASHES)
@@ -73,12 +72,9 @@ def test_no_path_leads_outside_the_pages_files(served, count, tiny_checkpoint):
             + end
             + pick.choice(["", "", "%00.png", "?v=1", "/"])
         )
-        connection.putrequest("GET", path, skip_accept_encoding=True)
-        connection.endheaders()
-        response = connection.getresponse()
-        body = response.read()
+        status, body = caller.get(path)
         assert content not in body, path
-        assert response.status < 500, (path, response.status)
+        assert status < 500, (path, status)
 
 
 SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -16,14 +14,7 @@ from starlette.datastructures import State
 from attention_atlas.viz.server import health
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.server.request_queue import RequestQueue
-
-
-def get(address: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(address, timeout=30) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+from bench.load import Caller
 
 
 def run_async(function: Callable) -> None:
@@ -50,9 +41,9 @@ def ask_middleware(path: str, *, waiting: int, limit: int, is_shutting_down=Fals
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent).decode()
 
 
-def test_a_served_app_is_alive_and_ready(tiny_url) -> None:
-    assert get(f"{tiny_url}healthz") == (200, "alive\n")
-    status, body = get(f"{tiny_url}readyz")
+def test_a_served_app_is_alive_and_ready(port) -> None:
+    assert Caller(port).get("/healthz") == (200, b"alive\n")
+    status, body = Caller(port).get("/readyz")
     assert status == 200 and json.loads(body)["ready"] and json.loads(body)["waiting"] == 0
 
 
@@ -96,18 +87,17 @@ def test_shutdown_refuses_questions_and_waits_for_answers_under_way() -> None:
     assert not health.shut_down(app, 0.1)
 
 
-def test_metrics_count_requests_without_their_text(tiny_url) -> None:
+def test_metrics_count_requests_without_their_text(port) -> None:
     def count(text: str, route: str) -> float:
         lines = [line for line in text.splitlines() if line.startswith(f'atlas_requests_total{{route="{route}"')]
         return sum(float(line.split()[-1]) for line in lines)
 
-    name, before = next(iter(ENDPOINTS)), get(f"{tiny_url}metrics")[1]
+    name, before = next(iter(ENDPOINTS)), Caller(port).get("/metrics")[1].decode()
     secret = "Ein Geheimnis"
-    body = json.dumps({"data": [secret]}).encode()
-    request = urllib.request.Request(f"{tiny_url}gradio_api/call/{name}", body, {"Content-Type": "application/json"})
-    urllib.request.urlopen(request, timeout=30).close()
-    get(f"{tiny_url}nothing/here/{secret.split()[1]}")
-    status, after = get(f"{tiny_url}metrics")
+    assert Caller(port).post(f"/gradio_api/call/{name}", {"data": [secret]})[0] == 200
+    Caller(port).get(f"/nothing/here/{secret.split()[1]}")
+    status, after = Caller(port).get("/metrics")
+    after = after.decode()
     assert status == 200 and count(after, name) == count(before, name) + 1
     assert count(after, "page") > count(before, "page")
     assert "process_resident_memory_bytes" in after and "atlas_waiting 0.0" in after

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlparse
+from urllib.parse import urlsplit
 
 import pytest
 
 from attention_atlas.viz.server.api import ENDPOINTS
-from bench.load import running_app, wait_until_served
-from bench.ports import free_port
-from tests import ROOT
+from bench.load import APP, JSON, Caller, running_app, running_server
 
 SECRET = "Geheimnisvollerweise"
 EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` installs requirements-mcp.txt there
@@ -78,27 +75,19 @@ def test_tools_answer_as_the_endpoints_do(url, tiny_translator):
 
 
 def test_without_the_extra_there_are_no_tools(app_url):
-    connection = http.client.HTTPConnection(urlparse(app_url).netloc, timeout=20)
-    connection.request("GET", "/gradio_api/mcp/")
-    assert connection.getresponse().status in (404, 405)
+    assert Caller(urlsplit(app_url).port).get("/gradio_api/mcp/")[0] in (404, 405)
 
 
 def test_a_malformed_call_is_logged_without_its_text(tiny_checkpoint, tmp_path):
     if not EXTRA.is_file():
         pytest.skip("requirements-mcp.txt is not installed: `make mcp` does it")
-    port, log = free_port(), tmp_path / "log"
-    options = ["--checkpoints", str(tiny_checkpoint.parent), "--port", str(port)]
-    with log.open("w") as output:
-        process = subprocess.Popen([str(EXTRA), "app.py", *options], cwd=ROOT, stdout=output, stderr=output)
-    try:
-        wait_until_served(port, process)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        kind = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    log, command = tmp_path / "log", (*APP, "--checkpoints", str(tiny_checkpoint.parent))
+    with (
+        log.open("w") as output,
+        running_server(*command, python=str(EXTRA), stdout=output, stderr=output) as (port, _),
+    ):
+        headers = {**JSON, "Accept": "application/json, text/event-stream"}
         for method in ("tools/call", "nonsense", "initialize"):
             call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": [SECRET], "arguments": SECRET}}
-            connection.request("POST", "/gradio_api/mcp/", json.dumps(call), kind)
-            connection.getresponse().read()
-    finally:
-        process.kill()
-        process.wait()
+            Caller(port).send("POST", "/gradio_api/mcp/", json.dumps(call).encode(), headers)
     assert "message left out" in log.read_text() and SECRET not in log.read_text()

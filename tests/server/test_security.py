@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 import subprocess
@@ -18,7 +17,7 @@ import pytest
 from attention_atlas.viz import assets
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.server.options import allowed_hosts
-from bench.load import Caller, memory, running_app
+from bench.load import JSON, Caller, memory, running_app
 from bench.ports import free_port
 from tests import ROOT
 
@@ -215,20 +214,12 @@ def test_a_flood_of_calls_leaves_room_for_others(shipped, way):
     assert time.monotonic() - started < 1
 
 
-def request(port: int, method: str, path: str, body: bytes | None = None, **headers: str):
-    """Send a request with these headers; return the response and its body."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-    response = connection.getresponse()
-    return response, response.read()
-
-
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Sec_Fetch_Site": "cross-site", "Origin": "https://other.example"},
-        {"Sec_Fetch_Site": "same-site", "Origin": "http://127.0.0.1"},
-        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "https://other.example"},
+        {"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1"},
+        {"Sec-Fetch-Site": "cross-site"},
         {"Origin": "https://other.example"},
         {"Origin": "http://127.0.0.1.example.org"},
         {"Origin": "http://127.0.0.1:1"},
@@ -243,26 +234,24 @@ def test_scripts_of_other_sites_are_refused(served, headers):
         "/gradio_api/queue/join", "/gradio_api/cancel", "/gradio_api/mcp/", "/", "/readyz",
     ):  # fmt: skip
         for content_type in ("text/plain", "application/x-www-form-urlencoded", "application/json"):
-            response, answer = request(port, "POST", path, body, Content_Type=content_type, **headers)
-            assert response.status == 403 and json.loads(answer)["status"] == "error", path
+            status, answer, _ = Caller(port).send("POST", path, body, {"Content-Type": content_type, **headers})
+            assert status == 403 and json.loads(answer)["status"] == "error", path
     if "Origin" in headers:  # browsers send it with requests whose answer a script could read
-        assert request(port, "GET", "/config", **headers)[0].status == 403
+        assert Caller(port).send("GET", "/config", headers=headers)[0] == 403
 
 
 def test_the_page_itself_programs_and_links_are_answered(served):
     port, _ = served
-    assert request(port, "GET", "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0].status == 200
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert Caller(port).send("GET", "/", headers=link)[0] == 200
     body = json.dumps({"data": [TEXT]}).encode()
     for headers in (
-        {"Sec_Fetch_Site": "same-origin", "Origin": "https://in.front.of.a.proxy"},
-        {"Sec_Fetch_Site": "none"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://in.front.of.a.proxy"},
+        {"Sec-Fetch-Site": "none"},
         {"Origin": f"http://127.0.0.1:{port}"},
         {},
     ):
-        response, _ = request(
-            port, "POST", "/gradio_api/run/translate", body, Content_Type="application/json", **headers
-        )
-        assert response.status == 200, headers
+        assert Caller(port).send("POST", "/gradio_api/run/translate", body, JSON | headers)[0] == 200, headers
 
 
 @pytest.mark.parametrize(
@@ -279,7 +268,7 @@ def test_the_page_itself_programs_and_links_are_answered(served):
     ],
 )
 def test_every_answer_carries_the_security_headers(served, path):
-    headers = request(served[0], "GET", path)[0].headers
+    headers = Caller(served[0]).send("GET", path)[2]
     assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer"
     policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
     assert policy["default-src"] == "'self'" and policy["object-src"] == "'none'"
@@ -289,21 +278,21 @@ def test_every_answer_carries_the_security_headers(served, path):
 
 def test_a_list_of_ranges_is_answered_with_the_whole_file(served):
     path = f"/{assets.address()}core/dom.js"
-    response, body = request(served[0], "GET", path, Range="bytes=0-1,0-2")
-    assert response.status == 200 and body == (ROOT / "viz/web/core/dom.js").read_bytes()
+    status, body, _ = Caller(served[0]).send("GET", path, headers={"Range": "bytes=0-1,0-2"})
+    assert status == 200 and body == (ROOT / "viz/web/core/dom.js").read_bytes()
 
 
 def test_an_unknown_event_is_a_404(served):
     for way in ("call", "call/v2"):
-        response, body = request(served[0], "GET", f"/gradio_api/{way}/translate/{'0' * 32}")
-        assert response.status == 404 and "no such event" in json.loads(body)["message"]
+        status, body = Caller(served[0]).get(f"/gradio_api/{way}/translate/{'0' * 32}")
+        assert status == 404 and "no such event" in json.loads(body)["message"]
 
 
 def test_the_listing_of_routes_names_only_the_endpoints(served):
-    response, body = request(served[0], "GET", "/gradio_api/openapi.json")
+    status, body = Caller(served[0]).get("/gradio_api/openapi.json")
     named = {path.split("/")[-1] for path in json.loads(body)["paths"] if "{" not in path}
-    assert response.status == 200 and named == set(ENDPOINTS)
-    assert request(served[0], "GET", "/openapi.json")[0].status == 404
+    assert status == 200 and named == set(ENDPOINTS)
+    assert Caller(served[0]).get("/openapi.json")[0] == 404
 
 
 def test_the_app_is_served_on_an_ipv6_address(tiny_checkpoint):
@@ -349,12 +338,8 @@ def test_a_foreign_host_name_is_refused(served) -> None:
         (f"evil.example:{port}", 421),
         ("[", 421),
     ):
-        for method, path in (("GET", "/"), ("POST", "/ask/page_translate")):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-            kind = {"Host": host, "Content-Type": "application/json"}
-            connection.request(method, path, b'{"fields": {"text": "Hund"}}' if method == "POST" else None, kind)
-            response = connection.getresponse()
-            assert response.status == status, (host, path)
-            if status == 421:
-                assert json.load(response)["error"] == "invalid"
-            connection.close()
+        question = b'{"fields": {"text": "Hund"}}'
+        for method, path, body in (("GET", "/", None), ("POST", "/ask/page_translate", question)):
+            answered, answer, _ = Caller(port).send(method, path, body, {"Host": host, **JSON})
+            assert answered == status, (host, path)
+            assert status == 200 or json.loads(answer)["error"] == "invalid"

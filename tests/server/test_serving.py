@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
@@ -20,8 +19,7 @@ import pytest
 
 from attention_atlas import app
 from attention_atlas.viz import assets
-from bench.load import Caller, memory, wait_until_served
-from bench.ports import free_port
+from bench.load import JSON, Caller, memory, running_server
 from tests import ROOT
 
 SECRET = "Geheimnisvollerweise"  # a word that no file and no message of the project contains
@@ -52,46 +50,29 @@ def environment(checkpoints: Path, **more: str) -> dict[str, str]:
 
 
 @contextmanager
-def serving_process(checkpoints: Path, folder: Path, *arguments: str, python: str = sys.executable) -> Iterator[Served]:
+def serving_process(checkpoints: Path, folder: Path) -> Iterator[Served]:
     """Run the app on these checkpoints, configured through the environment. folder: for the files that it writes."""
     (folder / "sitecustomize.py").write_text(AUDIT)
-    port, log, audit = free_port(), folder / "log", folder / "audit"
+    log, audit = folder / "log", folder / "audit"
     audit.touch()
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [python, "app.py", *arguments],
-            cwd=ROOT,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment(
-                checkpoints,
-                GRADIO_SERVER_PORT=str(port),
-                ATTENTION_ATLAS_DEVICE="cpu",
-                ATLAS_AUDIT=str(audit),
-                PYTHONPATH=str(folder),
-                TMPDIR=str(folder),
-            ),
-        )
-    try:
-        wait_until_served(port, process)
+    settings = environment(
+        checkpoints,
+        ATTENTION_ATLAS_DEVICE="cpu",
+        ATLAS_AUDIT=str(audit),
+        PYTHONPATH=str(folder),
+        TMPDIR=str(folder),
+    )
+    with (
+        log.open("w") as output,
+        running_server("app.py", env=settings, stdout=output, stderr=output) as (port, process),
+    ):
         yield Served(process, port, log, audit)
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture(scope="module")
 def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving_process(tiny_checkpoint.parent, tmp_path_factory.mktemp("served")) as process:
         yield process
-
-
-def get(port: int, path: str) -> tuple[int, bytes, http.client.HTTPMessage]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.putrequest("GET", path, skip_accept_encoding=True)  # sent as it is: other clients normalise ".."
-    connection.endheaders()
-    response = connection.getresponse()
-    return response.status, response.read(), response.headers
 
 
 def test_sources_checkpoints_and_system_files_are_not_served(served, tiny_checkpoint):
@@ -111,13 +92,13 @@ def test_sources_checkpoints_and_system_files_are_not_served(served, tiny_checkp
             f"/gradio_api/file=file://{path}",
             f"/gradio_api/file={ROOT}/viz/web/{'../' * 12}{str(path)[1:]}",
         ):
-            status, body, _ = get(served.port, route)
+            status, body = Caller(served.port).get(route)
             assert status in (400, 403, 404), (route, status, body[:100])
 
 
 def test_what_the_page_needs_is_served(served):
     for name in ("core/dom.js", "page/page.css", "explorer/explorer.js"):
-        status, body, _ = get(served.port, f"/{assets.address()}{name}")
+        status, body = Caller(served.port).get(f"/{assets.address()}{name}")
         assert status == 200 and body == (ROOT / "viz/web" / name).read_bytes()
 
 
@@ -139,13 +120,9 @@ def test_what_the_page_needs_is_served(served):
     ],
 )
 def test_uploads_and_other_unused_routes_are_refused(served, method, path):
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
-    boundary = "x"
-    body = f'--{boundary}\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nhi\r\n--{boundary}--'
-    connection.request(
-        method, path, body if method == "POST" else None, {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-    )
-    assert connection.getresponse().status == 404
+    body = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nhi\r\n--x--'
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert Caller(served.port).send(method, path, body if method == "POST" else None, headers)[0] == 404
 
 
 def test_call_counts_are_empty(served):
@@ -191,13 +168,10 @@ NONSENSE = (
 )
 def test_a_malformed_body_is_refused_and_the_next_request_answered(served, path):
     for body in NONSENSE:
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
-        connection.request("POST", path, body, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        answer = response.read()
-        assert response.status < 600 and b"Traceback" not in answer and b"site-packages" not in answer, body[:80]
+        status, answer, _ = Caller(served.port).send("POST", path, body, JSON)
+        assert status < 600 and b"Traceback" not in answer and b"site-packages" not in answer, body[:80]
         assert served.process.poll() is None, body[:80]
-        assert get(served.port, "/gradio_api/info")[0] == 200, body[:80]
+        assert Caller(served.port).get("/gradio_api/info")[0] == 200, body[:80]
     assert Caller(served.port).call("translate", ["Ein Hund.", ""])["status"] == "ok"
 
 
@@ -228,7 +202,7 @@ def test_typed_text_is_not_logged_and_no_host_is_contacted(served):
         caller.ask("page_panel", address={"text": SECRET}, fields={"panel": SECRET})
     with pytest.raises(ValueError, match="HTTP 404"):
         caller.call(f"nowhere-{SECRET}", [SECRET])
-    get(served.port, f"/?text={SECRET}")
+    caller.get(f"/?text={SECRET}")
     log = served.log.read_text()
     assert f"served on http://127.0.0.1:{served.port}" in log and "ValueError (message left out)" in log
     assert SECRET not in log
@@ -249,7 +223,7 @@ def test_a_port_in_use_is_reported(served, tiny_checkpoint, monkeypatch, capsys)
 
 
 def test_sigterm_ends_the_app_within_five_seconds_with_open_streams(served):  # the last test of this process
-    listeners = [http.client.HTTPConnection("127.0.0.1", served.port, timeout=20) for _ in range(3)]
+    listeners = [Caller(served.port).connection for _ in range(3)]
     for number, connection in enumerate(listeners):
         connection.request("GET", f"/gradio_api/heartbeat/abc{number}")
         assert connection.getresponse().status == 200

@@ -6,8 +6,9 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPMessage
 from math import isqrt
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -18,16 +19,11 @@ from attention_atlas.viz import shell
 from attention_atlas.viz.questions.traces import CacheBytes, Traces
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.shell import Page
-from bench.load import Caller
+from bench.load import JSON, Caller
 from tests.conftest import build_tiny_model, make_translator
 
 TEXT = "Ein Hund."
 WAITING = 8
-
-
-@pytest.fixture
-def port(tiny_url: str) -> int:
-    return urlsplit(tiny_url).port
 
 
 def test_the_page_has_no_state_and_no_listeners_on_the_server(port):
@@ -54,18 +50,21 @@ class PausedPage:
         self.port, self.page = port, page
         self.begun, self.released = threading.Event(), threading.Event()
         self.texts: list[str] = []
+        listeners = json.loads(Caller(port).get("/config")[1])["dependencies"]
+        self.number = next(listener["id"] for listener in listeners if listener["api_name"] == "step")
 
     def join(self, text: str, session: str = "visitor") -> str:
         """Send a call as gradio_client does; return the event's name."""
-        number = next(
-            listener["id"]
-            for listener in json.loads(Caller(self.port).get("/config")[1])["dependencies"]
-            if listener["api_name"] == "step"
-        )
-        body = {"data": [text, [], 1, "", None], "fn_index": number, "session_hash": session}
+        body = {"data": [text, [], 1, "", None], "fn_index": self.number, "session_hash": session}
         status, answer = Caller(self.port).post("/gradio_api/queue/join", body)
         assert status == 200, answer
         return json.loads(answer)["event_id"]
+
+    def completed(self, session: str) -> dict:
+        """Return the message of a session's stream that holds the answer to its call."""
+        stream = Caller(self.port).get(f"/gradio_api/queue/data?session_hash={quote(session)}")[1]
+        messages = [json.loads(line[5:]) for line in stream.splitlines() if line.startswith(b"data:")]
+        return next(message for message in messages if message["msg"] == "process_completed")
 
     def wait_until(self, waiting: int) -> None:
         for _ in range(500):
@@ -96,16 +95,11 @@ def test_cancelling_removes_a_waiting_event_from_the_queue(paused_page):
     assert paused_page.begun.wait(20)
     second, third = paused_page.join("second", "b"), paused_page.join("third", "c")
     paused_page.wait_until(2)
-    config = json.loads(Caller(paused_page.port).get("/config")[1])
-    number = next(listener["id"] for listener in config["dependencies"] if listener["api_name"] == "step")
-    body = {"event_id": second, "session_hash": "b", "fn_index": number}
+    body = {"event_id": second, "session_hash": "b", "fn_index": paused_page.number}
     assert Caller(paused_page.port).post("/gradio_api/cancel", body)[0] == 200
     paused_page.wait_until(1)
     paused_page.released.set()
-    caller = Caller(paused_page.port)
-    caller.connection.request("GET", "/gradio_api/queue/data?session_hash=c")
-    messages = [json.loads(line[5:]) for line in caller.connection.getresponse() if line.startswith(b"data:")]
-    done = next(message for message in messages if message["msg"] == "process_completed")
+    done = paused_page.completed("c")
     assert done["event_id"] == third and done["output"]["data"][0]["status"] == "ok"
     assert paused_page.texts == ["first", "third"]
 
@@ -116,13 +110,28 @@ def test_calls_of_gradio_client_wait_in_the_same_queue(paused_page):
     share = WAITING // 4
     events = [paused_page.join(f"{TEXT} {number}", f"visitor {number}") for number in range(share + 1)]
     paused_page.wait_until(share)
-    caller = Caller(paused_page.port)
-    caller.connection.request("GET", f"/gradio_api/queue/data?session_hash=visitor%20{share}")
-    messages = [json.loads(line[5:]) for line in caller.connection.getresponse() if line.startswith(b"data:")]
-    (answer,) = next(message["output"]["data"] for message in messages if message["msg"] == "process_completed")
+    (answer,) = paused_page.completed(f"visitor {share}")["output"]["data"]
     assert events and answer["error"] == "busy" and f"{share} requests are waiting" in answer["message"]
     status, body = Caller(paused_page.port).post("/gradio_api/run/step", {"data": [TEXT]})
     assert status == 503 and json.loads(body)["error"] == "busy"
+
+
+def test_one_address_gets_a_quarter_of_the_places_in_the_queue(paused_page):
+    def post(address: str) -> tuple[int, bytes, HTTPMessage]:
+        body, headers = json.dumps({"text": TEXT}).encode(), {**JSON, "X-Forwarded-For": address}
+        return Caller(paused_page.port).send("POST", "/gradio_api/call/v2/step", body, headers)
+
+    post("192.0.2.1")
+    assert paused_page.begun.wait(60)  # it runs, and no longer counts as waiting
+    first = [post("192.0.2.1") for _ in range(4)]
+    second = [post("192.0.2.2") for _ in range(4)]
+    others = [post(f"192.0.2.{number}") for number in (3, 3, 4, 4, 5)]
+    assert [status for status, _, _ in (*first, *second)] == 2 * [200, 200, 503, 503]
+    assert [status for status, _, _ in others] == [200, 200, 200, 200, 503]
+    for number, (_, body, headers) in ((2, first[-1]), (8, others[-1])):
+        answer = json.loads(body)
+        assert answer["error"] == "busy" and f"{number} requests are waiting" in answer["message"]
+        assert headers["retry-after"] == "2"
 
 
 # The limits that hold for a model of NLLB's size, divided by 320: of a trace, and of all cached translations together.

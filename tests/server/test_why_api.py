@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gradio_client import Client
 
 from attention_atlas.model.analysis import circuits, why
 from attention_atlas.model.analysis.why import questions
@@ -15,11 +14,6 @@ from tests.conftest import SENTENCES
 from tests.server.test_api import ask, refused
 
 TEXT, SECOND = SENTENCES[0], SENTENCES[2]
-
-
-@pytest.fixture(scope="module")
-def client(tiny_url) -> Client:
-    return Client(tiny_url, verbose=False, analytics_enabled=False)
 
 
 @pytest.fixture(scope="module")
