@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import functools
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 
@@ -13,10 +14,15 @@ from attention_atlas.model.serve.limits import Busy
 from attention_atlas.viz.server.request_queue import RequestQueue, yield_turn
 
 
-def run(coroutine: Coroutine) -> object:
-    """asyncio.run() in another thread: a browser's event loop may run in this one."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, coroutine).result()
+def in_event_loop(test: Callable[[], Coroutine]) -> Callable[[], None]:
+    """Run an asynchronous test in another thread: a browser's event loop may run in this one."""
+
+    @functools.wraps(test)
+    def run() -> None:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, test()).result()
+
+    return run
 
 
 def begin(coroutine: Coroutine) -> asyncio.Task:
@@ -30,128 +36,115 @@ async def serve(queue: RequestQueue, address: str, order: list[str]) -> None:
         await asyncio.sleep(0)
 
 
-def test_addresses_take_turns() -> None:
-    async def scenario() -> list[str]:
-        queue, order = RequestQueue({"model": 1}, max_waiting=80), []
-        many = [begin(serve(queue, "many", order)) for _ in range(15)]
+@in_event_loop
+async def test_addresses_take_turns() -> None:
+    queue, order = RequestQueue({"model": 1}, max_waiting=80), []
+    many = [begin(serve(queue, "many", order)) for _ in range(15)]
+    await asyncio.sleep(0)
+    one = begin(serve(queue, "one", order))
+    await asyncio.gather(*many, one)
+    assert order.index("one") <= 3
+
+
+@in_event_loop
+async def test_places_are_limited_per_address_and_in_total() -> None:
+    queue, order = RequestQueue({"model": 1}, max_waiting=8), []
+    async with queue.turn("model", "a"):
+        waiting = [begin(serve(queue, address, order)) for address in "aabbccdd"]
         await asyncio.sleep(0)
-        one = begin(serve(queue, "one", order))
-        await asyncio.gather(*many, one)
-        return order
-
-    assert run(scenario()).index("one") <= 3
-
-
-def test_places_are_limited_per_address_and_in_total() -> None:
-    async def scenario() -> None:
-        queue, order = RequestQueue({"model": 1}, max_waiting=8), []
-        async with queue.turn("model", "a"):
-            waiting = [begin(serve(queue, address, order)) for address in "aabbccdd"]
-            await asyncio.sleep(0)
-            with pytest.raises(Busy, match="8"):
-                queue.check("model", "e")
-            waiting.pop().cancel()
-            await asyncio.sleep(0)
+        with pytest.raises(Busy, match="8"):
             queue.check("model", "e")
-            queue.check("other lane", "a")
-            with pytest.raises(Busy, match="2"):
-                queue.check("model", "a")
-        await asyncio.gather(*waiting)
-        assert len(queue) == 0 and order == list("abcdabc")
-
-    run(scenario())
-
-
-def test_a_cancelled_request_keeps_no_turn() -> None:
-    async def scenario() -> None:
-        queue, order = RequestQueue({"model": 1}, max_waiting=4), []
-        async with queue.turn("model", "a"):
-            cancelled = begin(serve(queue, "b", order))
-            remaining = begin(serve(queue, "c", order))
-            await asyncio.sleep(0)
-        cancelled.cancel()  # just after it got its turn
-        await asyncio.gather(cancelled, remaining, return_exceptions=True)
-        async with asyncio.timeout(1), queue.turn("model", "d"):
-            pass
-        assert order == ["c"]
-
-    run(scenario())
-
-
-def test_a_nested_call_shares_the_turn_until_it_ends() -> None:
-    async def scenario() -> list[str]:
-        queue, order, ended = RequestQueue({"model": 1}, max_waiting=4), [], asyncio.Event()
-
-        async def later() -> None:
-            await ended.wait()
-            await serve(queue, "later", order)
-
-        async with asyncio.timeout(1), queue.turn("model", "a"):
-            late = asyncio.create_task(later())
-            await serve(queue, "inside", order)
-            waiting = begin(serve(queue, "another", order))
-            await asyncio.sleep(0)
-            assert order == ["inside"] and len(queue) == 1
-        async with queue.turn("model", "b"):
-            ended.set()
-            for _ in range(3):
-                await asyncio.sleep(0)
-            assert "later" not in order
-        await asyncio.gather(waiting, late)
-        return order
-
-    assert run(scenario()) == ["inside", "another", "later"]
-
-
-def test_yield_turn_lets_waiting_requests_run() -> None:
-    async def scenario() -> list[str]:
-        queue, order = RequestQueue({"model": 1}, max_waiting=8), []
-
-        async def stream() -> None:
-            async with queue.turn("model", "long"):
-                for part in range(3):
-                    order.append(f"part {part}")
-                    for _ in range(3):
-                        await asyncio.sleep(0)
-                    await yield_turn()
-
-        long = begin(stream())
+        waiting.pop().cancel()
         await asyncio.sleep(0)
-        await asyncio.gather(*(begin(serve(queue, address, order)) for address in "ab"), long)
+        queue.check("model", "e")
+        queue.check("other lane", "a")
+        with pytest.raises(Busy, match="2"):
+            queue.check("model", "a")
+    await asyncio.gather(*waiting)
+    assert len(queue) == 0 and order == list("abcdabc")
+
+
+@in_event_loop
+async def test_a_cancelled_request_keeps_no_turn() -> None:
+    queue, order = RequestQueue({"model": 1}, max_waiting=4), []
+    async with queue.turn("model", "a"):
+        cancelled = begin(serve(queue, "b", order))
+        remaining = begin(serve(queue, "c", order))
+        await asyncio.sleep(0)
+    cancelled.cancel()  # just after it got its turn
+    await asyncio.gather(cancelled, remaining, return_exceptions=True)
+    async with asyncio.timeout(1), queue.turn("model", "d"):
+        pass
+    assert order == ["c"]
+
+
+@in_event_loop
+async def test_a_nested_call_shares_the_turn_until_it_ends() -> None:
+    queue, order, ended = RequestQueue({"model": 1}, max_waiting=4), [], asyncio.Event()
+
+    async def later() -> None:
+        await ended.wait()
+        await serve(queue, "later", order)
+
+    async with asyncio.timeout(1), queue.turn("model", "a"):
+        late = asyncio.create_task(later())
+        await serve(queue, "inside", order)
+        waiting = begin(serve(queue, "another", order))
+        await asyncio.sleep(0)
+        assert order == ["inside"] and len(queue) == 1
+    async with queue.turn("model", "b"):
+        ended.set()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert "later" not in order
+    await asyncio.gather(waiting, late)
+    assert order == ["inside", "another", "later"]
+
+
+@in_event_loop
+async def test_yield_turn_lets_waiting_requests_run() -> None:
+    queue, order = RequestQueue({"model": 1}, max_waiting=8), []
+
+    async def stream() -> None:
         async with queue.turn("model", "long"):
-            await yield_turn()  # returns at once, since no request waits
-        return order
-
-    assert run(scenario()) == ["part 0", "a", "b", "part 1", "part 2"]
-
-
-def test_cancelling_while_waiting_in_yield_turn_frees_one_place() -> None:
-    async def scenario() -> list[str]:
-        queue, order = RequestQueue({"model": 1}, max_waiting=8), []
-        ended = asyncio.Event()
-
-        async def stream() -> None:
-            async with queue.turn("model", "long"):
-                await asyncio.sleep(0)
+            for part in range(3):
+                order.append(f"part {part}")
+                for _ in range(3):
+                    await asyncio.sleep(0)
                 await yield_turn()
 
-        async def other() -> None:
-            async with queue.turn("model", "a"):
-                await ended.wait()
+    long = begin(stream())
+    await asyncio.sleep(0)
+    await asyncio.gather(*(begin(serve(queue, address, order)) for address in "ab"), long)
+    async with queue.turn("model", "long"):
+        await yield_turn()  # returns at once, since no request waits
+    assert order == ["part 0", "a", "b", "part 1", "part 2"]
 
-        long = begin(stream())
+
+@in_event_loop
+async def test_cancelling_while_waiting_in_yield_turn_frees_one_place() -> None:
+    queue, order = RequestQueue({"model": 1}, max_waiting=8), []
+    ended = asyncio.Event()
+
+    async def stream() -> None:
+        async with queue.turn("model", "long"):
+            await asyncio.sleep(0)
+            await yield_turn()
+
+    async def other() -> None:
+        async with queue.turn("model", "a"):
+            await ended.wait()
+
+    long = begin(stream())
+    await asyncio.sleep(0)
+    holds = begin(other())
+    for _ in range(5):
         await asyncio.sleep(0)
-        holds = begin(other())
-        for _ in range(5):
-            await asyncio.sleep(0)
-        long.cancel()
-        waits = begin(serve(queue, "b", order))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert order == [], "the other request still runs"
-        ended.set()
-        await asyncio.gather(holds, waits)
-        assert len(queue) == 0
-        return order
-
-    assert run(scenario()) == ["b"]
+    long.cancel()
+    waits = begin(serve(queue, "b", order))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert order == [], "the other request still runs"
+    ended.set()
+    await asyncio.gather(holds, waits)
+    assert len(queue) == 0 and order == ["b"]
