@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.contributions import (
     contribution_vectors,
     decoder_contributions,
@@ -16,17 +15,11 @@ from attention_atlas.model.analysis.why.methods import attention, flow
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.attribution import Columns, Question
-from tests.conftest import build_tiny_model
-from tests.model.analysis.why.test_split import random_cases
+from attention_atlas.model.trace.why.attribution import Columns
+from tests.model.analysis.why.cases import case_of, random_cases
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
-
-
-@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
-def model(request, tokenizer):
-    return build_tiny_model(tokenizer, norm_first=request.param)
 
 
 def recorded(model, source=SOURCE, target=TARGET):
@@ -138,14 +131,7 @@ def test_attention_and_flow_methods_use_the_shares(model, layer):
         ("<2en>", "▁a", "b", "▁c", "▁a", "</s>"),
         ("<s>", "▁x", "▁y", "z"),
     )
-    case = Case(
-        model,
-        Question(3, 40, "▁t", 50, "▁u"),
-        torch.tensor([SOURCE]),
-        torch.tensor([TARGET]),
-        columns,
-        cross_layer=layer,
-    )
+    case = case_of(model, SOURCE, TARGET, columns=columns, cross_layer=layer)
     for method in (flow.ALTI, flow.ROLLOUT):
         row = method(case)
         assert row.sum.holds and row.values.sum() == pytest.approx(1.0, abs=1e-6) and row.class_agnostic

@@ -8,9 +8,9 @@ import torch
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.methods import gradients
-from attention_atlas.model.trace.why.attribution import Columns, Question
+from attention_atlas.model.trace.why.attribution import Columns
 from tests.conftest import build_tiny_model
-from tests.model.analysis.why.test_split import random_cases
+from tests.model.analysis.why.cases import case_of, random_cases
 
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41]
 COLUMNS = Columns(
@@ -18,16 +18,14 @@ COLUMNS = Columns(
 )
 
 
-def case_of(tokenizer, norm_first: bool, token: int = 40, contrast: int | None = 50, seed: int = 7) -> Case:
+def float64_case(tokenizer, norm_first: bool = True, token: int = 40, contrast: int | None = 50, seed: int = 7) -> Case:
     model = build_tiny_model(tokenizer, norm_first=norm_first, seed=seed).double()
-    return Case(
-        model, Question(2, token, "▁t", contrast, "▁u"), torch.tensor([SOURCE]), torch.tensor([TARGET]), COLUMNS
-    )
+    return case_of(model, SOURCE, TARGET, token, contrast, COLUMNS)
 
 
-@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
-def case(request, tokenizer) -> Case:
-    return case_of(tokenizer, request.param)
+@pytest.fixture()
+def case(tokenizer, norm_first) -> Case:
+    return float64_case(tokenizer, norm_first)
 
 
 def test_gradient_x_input_matches_central_differences(case):
@@ -58,12 +56,11 @@ def test_gradients_work_inside_inference_mode(case):
     np.testing.assert_array_equal(inside, gradients.gradient_x_input(case).values)
 
 
-@pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
 def test_integrated_gradients_sum_to_the_gap_or_are_flagged(tokenizer, norm_first):
     """The gap is measured by a pass over the baseline's rows, apart from the integral."""
     flagged = 0
     for seed in range(6):
-        case = case_of(tokenizer, norm_first, token=40 + seed, seed=seed)
+        case = float64_case(tokenizer, norm_first, token=40 + seed, seed=seed)
         attribution = gradients.integrated_gradients(case)
         mean_source, mean_target, _ = case.mean_rows
         with torch.no_grad():
@@ -85,16 +82,14 @@ def test_integrated_gradients_sum_to_the_gap_or_are_flagged(tokenizer, norm_firs
 @pytest.mark.parametrize(
     "count", [pytest.param(52, marks=pytest.mark.long), pytest.param(260, marks=pytest.mark.endure)]
 )
-@pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
-def test_integrated_gradients_are_complete_for_nearly_all_words(tokenizer, norm_first, count):
-    model, flagged = build_tiny_model(tokenizer, norm_first=norm_first), 0
+def test_integrated_gradients_are_complete_for_nearly_all_words(model, count):
+    flagged = 0
     for source, target, token, contrast in random_cases(model, count, seed=8):
         columns = Columns(
             *(tuple((i,) for i in range(len(side))) for side in (source, target)),
             *(("▁a",) * len(side) for side in (source, target)),
         )
-        question = Question(len(target) - 1, token, "▁t", contrast, "▁u")
-        case = Case(model, question, torch.tensor([source]), torch.tensor([target]), columns)
+        case = case_of(model, source, target, token, contrast, columns)
         flagged += not gradients.integrated_gradients(case).sum.holds
     assert flagged <= count / 20
 
@@ -102,13 +97,13 @@ def test_integrated_gradients_are_complete_for_nearly_all_words(tokenizer, norm_
 def test_an_integral_cut_short_is_flagged(tokenizer, monkeypatch):
     monkeypatch.setattr(gradients, "INITIAL_SEGMENTS", 1)
     monkeypatch.setattr(gradients, "MAX_GRADIENTS", 3)
-    cases = [case_of(tokenizer, True, seed=seed) for seed in range(4)]
+    cases = [float64_case(tokenizer, seed=seed) for seed in range(4)]
     assert any(not gradients.integrated_gradients(case).sum.holds for case in cases)
 
 
 def test_line_matches_gauss_legendre(tokenizer):
     """Against Gauss-Legendre's rule with many nodes on the whole line, which knows nothing of segments."""
-    case = case_of(tokenizer, True)
+    case = float64_case(tokenizer)
     line = gradients._Line(case, tuple(torch.zeros_like(rows) for rows in (case.source_rows, case.target_rows)))
     nodes, weights = np.polynomial.legendre.leggauss(400)
     line.evaluate((nodes + 1) / 2)
@@ -120,6 +115,6 @@ def test_line_matches_gauss_legendre(tokenizer):
 
 def test_integrated_gradients_are_linear_in_the_contrast(tokenizer):
     """Up to the error that their sums have (completeness)."""
-    cases = [case_of(tokenizer, True, *pair) for pair in ((40, 50), (50, 60), (40, 60))]
+    cases = [float64_case(tokenizer, True, *pair) for pair in ((40, 50), (50, 60), (40, 60))]
     one, other, third = (gradients.integrated_gradients(case).values for case in cases)
     np.testing.assert_allclose(one + other, third, atol=0.03 * np.abs(third).sum())

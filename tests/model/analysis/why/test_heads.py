@@ -19,17 +19,15 @@ from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.edits import Scale
 from attention_atlas.model.trace.interventions import Interventions, Positions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.attribution import Columns, Question
 from attention_atlas.model.trace.why.effects import Replacement
 from attention_atlas.model.trace.why.evidence import Evidence
-from tests.conftest import build_tiny_model
+from tests.model.analysis.why.cases import case_of
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
 SHIFTED = Interventions(
-    heads_off=frozenset({(CROSS, 1, 1)}), target_positions=Positions(shift=2), edits={"decoder.1.cross.k": Scale(0.5)}
+    heads_off={(CROSS, 1, 1)}, target_positions=Positions(shift=2), edits={"decoder.1.cross.k": Scale(0.5)}
 )
-NOWHERE = Columns((), (), (), ())
 SOME = ((ENCODER, 0, 1), (ENCODER, 1, 3), (DECODER, 2, 0), (DECODER, 0, 2), (CROSS, 0, 0), (CROSS, 2, 3))
 
 
@@ -43,10 +41,9 @@ def constant_means(case: Case) -> Means:
     return Means("", 1, row, row, outputs, {kind: np.stack([x] * 3) for kind, x in outputs.items()})
 
 
-@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
-def case(request, tokenizer) -> Case:
-    model = build_tiny_model(tokenizer, norm_first=request.param)
-    case = Case(model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([SOURCE]), torch.tensor([TARGET]), NOWHERE)
+@pytest.fixture()
+def case(model) -> Case:
+    case = case_of(model, SOURCE, TARGET)
     return replace(case, means=constant_means(case))
 
 
@@ -95,7 +92,7 @@ def test_zero_ablation_equals_heads_off(case):
     assert effects.evidence is Evidence.MEASURED and effects.replacement is Replacement.ZERO
     plain = metric(case.model, Interventions())
     for kind, layer, head in SOME:
-        alone = metric(case.model, Interventions(heads_off=frozenset({(kind, layer, head)})))
+        alone = metric(case.model, Interventions(heads_off={(kind, layer, head)}))
         assert effects.effects[kind][layer, head] == pytest.approx(plain - alone, abs=1e-5)
     assert [values.shape for values in effects.effects.values()] == [(2, 4), (3, 4), (3, 4)]
     assert len(effects.ranked()) == 32 and effects.ranked()[0][1] == max(v.max() for v in effects.effects.values())
@@ -111,7 +108,7 @@ def test_mean_ablation_equals_a_bias(case):
         with torch.no_grad():
             mean = torch.from_numpy(case.means.heads[kind][layer, head])
             output.bias += output.weight[:, 8 * head : 8 * head + 8] @ mean
-        alone = metric(model, Interventions(heads_off=frozenset({(kind, layer, head)})))
+        alone = metric(model, Interventions(heads_off={(kind, layer, head)}))
         assert effects.effects[kind][layer, head] == pytest.approx(plain - alone, abs=1e-4)
 
 
@@ -120,7 +117,7 @@ def test_flips_match_the_most_probable_token(case):
     with torch.inference_mode():
         plain = int(case.output.logits[0, -1].argmax())
         for kind, layer, head in list_heads(case):
-            off = Interventions(heads_off=frozenset({(kind, layer, head)}))
+            off = Interventions(heads_off={(kind, layer, head)})
             best = int(case.model(case.source_ids, case.decoder_ids, interventions=off).logits[0, -1].argmax())
             assert effects.flips[kind][layer, head] == (best != plain)
 

@@ -13,8 +13,8 @@ from attention_atlas.model.analysis.why.case import Case, mask_words, replace_wo
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.attribution import Against, Columns, Question
-from tests.conftest import build_tiny_model
+from attention_atlas.model.trace.why.attribution import Against, Columns
+from tests.model.analysis.why.cases import case_of
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
@@ -26,10 +26,9 @@ COLUMNS = Columns(
 )
 
 
-@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
-def case(request, tokenizer) -> Case:
-    model = build_tiny_model(tokenizer, norm_first=request.param)
-    return Case(model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([SOURCE]), torch.tensor([TARGET]), COLUMNS)
+@pytest.fixture()
+def case(model) -> Case:
+    return case_of(model, SOURCE, TARGET, columns=COLUMNS)
 
 
 def contrast(model, source, target, changes: Interventions = Interventions()) -> float:
@@ -54,14 +53,14 @@ def test_masking_a_source_word_equals_cutting_all_edges_to_it(case):
     edges = {
         Edge(kind, query, key) for key in (1, 2) for kind, rows in ((ENCODER, 6), (CROSS, 4)) for query in range(rows)
     }
-    cut = contrast(case.model, SOURCE, TARGET, Interventions(cut_edges=frozenset(edges)))
+    cut = contrast(case.model, SOURCE, TARGET, Interventions(cut_edges=edges))
     effect = case.measure_effects(mask_words(at(6, 1, 2), at(4)))[0]
     assert effect == pytest.approx(case.metric() - cut, abs=1e-5) and abs(effect) > 1e-4
 
 
 def test_masking_a_prefix_word_equals_cutting_later_edges_to_it(case):
     edges = {Edge(DECODER, query, 1) for query in (2, 3)}
-    cut = contrast(case.model, SOURCE, TARGET, Interventions(cut_edges=frozenset(edges)))
+    cut = contrast(case.model, SOURCE, TARGET, Interventions(cut_edges=edges))
     assert case.measure_effects(mask_words(at(6), at(4, 1)))[0] == pytest.approx(case.metric() - cut, abs=1e-5)
 
 
@@ -128,7 +127,7 @@ def test_batch_size_changes_nothing(case, monkeypatch):
 
 
 def test_metric_without_a_contrast_is_the_log_probability(case):
-    plain = Case(case.model, Question(3, 40, "▁t"), case.source_ids, case.decoder_ids, COLUMNS)
+    plain = case_of(case.model, SOURCE, TARGET, contrast=None)
     with torch.inference_mode():
         expected = case.model(case.source_ids, case.decoder_ids).logits[0, -1].log_softmax(-1)[40]
     assert plain.metric() == pytest.approx(float(expected), abs=1e-5)

@@ -19,8 +19,7 @@ from attention_atlas.model.analysis.why.experiments.patching import (
 )
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
-from attention_atlas.model.trace.why.attribution import Columns, Question
-from tests.conftest import build_tiny_model
+from tests.model.analysis.why.cases import case_of
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 TARGET = [1, 30, 41, 52]
@@ -35,12 +34,9 @@ GRIDS = (
 )
 
 
-@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
-def clean(request, tokenizer) -> Case:
-    model = build_tiny_model(tokenizer, norm_first=request.param)
-    return Case(
-        model, Question(3, 40, "▁t", 50, "▁u"), torch.tensor([CLEAN]), torch.tensor([TARGET]), Columns((), (), (), ())
-    )
+@pytest.fixture()
+def clean(model) -> Case:
+    return case_of(model, CLEAN, TARGET)
 
 
 @pytest.mark.parametrize("other", [SAME_LENGTH, LONGER], ids=["same length", "longer"])
@@ -75,14 +71,9 @@ def test_patching_all_encoder_positions(clean):
     giving, receiving = (case.output.layers(Side.ENCODER)[-1].after.clone() for case in (clean, corrupt))
     receiving[:, 2] = giving[:, 2]
     with torch.inference_mode():
-        memory = clean.model.encoder.norm(receiving)
-        source = replace_memory(corrupt, memory)
-        expected = float(corrupt.measure(corrupt.decode(corrupt.target_rows, source))[0])
+        memory = replace(corrupt.plain_memory(1), memory=clean.model.encoder.norm(receiving), projected={})
+        expected = float(corrupt.measure(corrupt.decode(corrupt.target_rows, memory))[0])
     assert effects.metrics[-1, 2] == pytest.approx(expected, abs=1e-5)
-
-
-def replace_memory(case: Case, memory):
-    return replace(case.plain_memory(1), memory=memory, projected={})
 
 
 def test_sentences_of_unequal_length_pair_equal_tokens(clean):
@@ -113,10 +104,8 @@ def test_measure_edges_matches_single_cuts(clean, kind, layer, head, how):
         assert np.isnan(effects[query, key]) == only
         if only:
             continue
-        edge = frozenset({Edge(kind, query, key, layer, head)})
-        changes = (
-            Interventions(cut_edges=edge) if how is cutting.CutMode.RENORMALISE else Interventions(zeroed_edges=edge)
-        )
+        edges = "cut_edges" if how is cutting.CutMode.RENORMALISE else "zeroed_edges"
+        changes = Interventions(**{edges: {Edge(kind, query, key, layer, head)}})
         with torch.inference_mode():
             logits = clean.model(clean.source_ids, clean.decoder_ids, interventions=changes).logits[0, -1].double()
         assert effects[query, key] == pytest.approx(clean.metric() - float(logits[40] - logits[50]), abs=2e-5)

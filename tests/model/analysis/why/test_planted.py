@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,18 +11,18 @@ from attention_atlas.model.analysis.why.experiments import heads, patching
 from attention_atlas.model.analysis.why.experiments.patching import HeadGrid, PatchMode
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.analysis.why.split import split_case
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.attribution import Columns, Question
-from tests.conftest import build_tiny_model
+from attention_atlas.model.trace.why.attribution import Columns
+from tests.model.analysis.why.cases import case_of
 
 CROSS = AttentionKind.CROSS
 WORDS = range(100, 108)  # each has a direction of its own, the first eight dimensions; no other token has any of them
 COLUMNS = Columns(((0,), (1,), (2,), (3,), (4,)), ((0,), (1,)), ("<2en>", "▁a", "▁b", "▁c", "</s>"), ("<s>", "▁d"))
 
 
-def planted(tokenizer, norm_first: bool, layer: int, head: int) -> Case:
+def planted(model: Transformer, layer: int, head: int) -> Case:
     """All other heads speak softly and of other things. The planted one looks for words and says what it found."""
-    model = build_tiny_model(tokenizer, norm_first=norm_first)
     with torch.no_grad():
         for stack in (model.encoder, model.decoder):
             for part in stack.layers:
@@ -41,38 +42,27 @@ def planted(tokenizer, norm_first: bool, layer: int, head: int) -> Case:
         module.projection.weight[rows[2], :8] = torch.eye(8)  # the value: which one?
         module.output.weight[:, 8 * head : 8 * head + 8] = 0
         module.output.weight[:8, 8 * head : 8 * head + 8] = 3 * torch.eye(8)
-    question = Question(1, 103, "▁word", 105, "▁other")
-    return Case(model, question, torch.tensor([[4, 20, 103, 21, 2]]), torch.tensor([[1, 30]]), COLUMNS)
+    return case_of(model, [4, 20, 103, 21, 2], [1, 30], 103, 105, COLUMNS)
 
 
-@pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
 @pytest.mark.parametrize("layer, head", [(1, 2), (2, 0), (0, 3)])
-def test_ablation_gradients_and_patching_rank_the_planted_head_first(tokenizer, norm_first, layer, head):
-    case = planted(tokenizer, norm_first, layer, head)
+def test_ablation_gradients_and_patching_rank_the_planted_head_first(model, layer, head):
+    case = planted(model, layer, head)
     assert case.metric() > 1
-    for effects in (
-        heads.measure_all_heads(case, heads.zero_values()),
-        heads.estimate_heads(case, heads.zero_values()),
-    ):
-        (kind, *place), _ = effects.ranked()[0]
-        assert (kind, *place) == (CROSS, layer, head)
+    for measure in (heads.measure_all_heads, heads.estimate_heads):
+        assert measure(case, heads.zero_values()).ranked()[0][0] == (CROSS, layer, head)
     corrupt = patching.replace_source(case, [4, 20, 105, 21, 2])
     for direction in PatchMode:
         shares = {
             (kind, *place): share
             for kind in (AttentionKind.DECODER_SELF, CROSS)
-            for place, share in _cells(patching.patch_grid(case, corrupt, HeadGrid(kind), direction).recovered)
+            for place, share in np.ndenumerate(patching.patch_grid(case, corrupt, HeadGrid(kind), direction).recovered)
         }
         assert max(shares, key=shares.get) == (CROSS, layer, head)
 
 
-def _cells(recovered):
-    return [((i, j), recovered[i, j]) for i in range(len(recovered)) for j in range(len(recovered[0]))]
-
-
-@pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
-def test_split_and_occlusion_find_the_planted_head_and_word(tokenizer, norm_first):
-    case = planted(tokenizer, norm_first, 2, 1)
+def test_split_and_occlusion_find_the_planted_head_and_word(model):
+    case = planted(model, 2, 1)
     parts = split_case(case)
     assert parts.sum.holds
     assert parts.heads(CROSS).argmax() == 2 * 4 + 1 and parts.keys[CROSS][2, 1].argmax() == 2

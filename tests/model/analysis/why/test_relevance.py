@@ -13,12 +13,12 @@ from attention_atlas.model.config import Activation
 from attention_atlas.model.nets import attention
 from attention_atlas.model.nets.layer import ACTIVATIONS, SubLayer
 from attention_atlas.model.nets.transformer import Stack
-from tests.model.analysis.why.test_gradients import case_of
+from tests.model.analysis.why.test_gradients import float64_case
 
 
-@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
-def case(request, tokenizer):
-    return case_of(tokenizer, request.param)
+@pytest.fixture()
+def case(tokenizer, norm_first):
+    return float64_case(tokenizer, norm_first)
 
 
 def halves(a, b):
@@ -44,7 +44,7 @@ def frozen_norm(self, x):
 
 
 @pytest.mark.parametrize("activation", [Activation.RELU, Activation.GELU])
-def test_relevance_matches_products_held_fast_on_one_side(tokenizer, case, activation, monkeypatch):
+def test_relevance_matches_products_held_fast_on_one_side(case, activation, monkeypatch):
     function = ACTIVATIONS[activation]
     for layer in (*case.model.encoder.layers, *case.model.decoder.layers):
         layer.feed_forward.activation = function
@@ -66,7 +66,7 @@ def test_relevance_leaves_the_forward_pass_bit_identical(case):
 
 def test_relevance_sums_to_the_metric_of_products_alone(tokenizer, monkeypatch):
     """Without norms, biases, positions and the softmax nothing is lost: the row adds up to the metric."""
-    case = case_of(tokenizer, True)
+    case = float64_case(tokenizer)
     model = case.model
     with torch.no_grad():
         for name, parameter in model.named_parameters():

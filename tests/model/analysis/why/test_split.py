@@ -15,21 +15,10 @@ from attention_atlas.model.config import Activation, PositionCode
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.why.attribution import Columns, Question
 from tests.conftest import build_tiny_model
+from tests.model.analysis.why.cases import case_of, random_cases
 
 DECODER, CROSS = AttentionKind.DECODER_SELF, AttentionKind.CROSS
-NOWHERE = Columns((), (), (), ())
-STYLES = pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
-
-
-def case_of(
-    model: Transformer, source: list[int], target: list[int], token: int, contrast: int | None, **changes
-) -> Case:
-    question = Question(len(target) - 1, token, str(token), contrast, str(contrast))
-    return Case(model, question, torch.tensor([source]), torch.tensor([target]), NOWHERE, **changes)
-
-
 OTHER_FAMILIES = {
     "norm_embedding": True,
     "logits_bias": True,
@@ -54,15 +43,6 @@ FAMILIES = {
 @pytest.fixture(scope="module", params=FAMILIES.values(), ids=FAMILIES)
 def model(request, tokenizer) -> Transformer:
     return build_tiny_model(tokenizer, **request.param)
-
-
-def random_cases(model: Transformer, count: int, seed: int = 0):
-    random = np.random.default_rng(seed)
-    vocabulary = model.config.vocabulary_size
-    for _ in range(count):
-        source, target = (random.integers(4, vocabulary, random.integers(1, 41)).tolist() for _ in range(2))
-        token, contrast = random.choice(vocabulary, 2, replace=False).tolist()
-        yield source, target, token, contrast
 
 
 @pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)])
@@ -117,7 +97,7 @@ def test_head_part_matches_its_slice_of_the_output_matrix(tokenizer):
 
 
 def test_encoder_heads_have_no_part(model):
-    parts = split_case(case_of(model, [4, 20, 2], [1, 30], 40, 50))
+    parts = split_case(case_of(model, [4, 20, 2], [1, 30]))
     assert AttentionKind.ENCODER_SELF not in parts.keys
     with pytest.raises(ValueError, match="no direct path"):
         parts.heads(AttentionKind.ENCODER_SELF)
@@ -125,11 +105,10 @@ def test_encoder_heads_have_no_part(model):
     assert parts.keys[DECODER].shape == (3, heads, 2) and parts.keys[CROSS].shape == (3, heads, 3)
 
 
-@STYLES
 def test_ablated_heads_and_edges_have_no_part(tokenizer, norm_first):
     model = build_tiny_model(tokenizer, norm_first=norm_first)
-    changes = Interventions(heads_off=frozenset({(CROSS, 1, 2)}), zeroed_edges=frozenset({Edge(DECODER, 2, 0, 0, 1)}))
-    parts = split_case(case_of(model, [4, 20, 31, 2], [1, 30, 41], 40, 50, interventions=changes))
+    changes = Interventions(heads_off={(CROSS, 1, 2)}, zeroed_edges={Edge(DECODER, 2, 0, 0, 1)})
+    parts = split_case(case_of(model, [4, 20, 31, 2], [1, 30, 41], interventions=changes))
     assert parts.sum.holds
     assert parts.heads(CROSS)[1, 2] == 0 and parts.keys[DECODER][0, 1, 0] == 0
     assert np.count_nonzero(parts.heads(CROSS)) == 11
@@ -162,6 +141,6 @@ MUTATIONS = {
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_errors_show_in_the_sum(model, name):
-    case = case_of(model, [4, 20, 31, 45, 2], [1, 30, 41], 40, 50)
+    case = case_of(model, [4, 20, 31, 45, 2], [1, 30, 41])
     assert split_case(case).sum.holds
     assert not split_case(mutated(case, MUTATIONS[name])).sum.holds

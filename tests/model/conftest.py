@@ -1,0 +1,20 @@
+"""Fixtures of all tests of model/: tiny models with the norm before and after each sub-layer."""
+
+from __future__ import annotations
+
+import pytest
+
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.text.tokenizer import Tokenizer
+from tests.conftest import build_tiny_model
+
+
+@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
+def norm_first(request: pytest.FixtureRequest) -> bool:
+    return request.param
+
+
+@pytest.fixture()
+def model(norm_first: bool, tokenizer: Tokenizer) -> Transformer:
+    """A tiny model for the test to change."""
+    return build_tiny_model(tokenizer, norm_first=norm_first)
