@@ -5,11 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attention_atlas.model.nets.attention import (
-    MultiHeadAttention,
-    attention_weights,
-    scaled_dot_product,
-)
+from attention_atlas.model.checks.oracle import torch_attention
+from attention_atlas.model.nets.attention import MultiHeadAttention, attention_weights, scaled_dot_product
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.masks import causal_mask, padding_mask
 from attention_atlas.model.nets.sweep import AttentionEdit
@@ -28,15 +25,6 @@ def ours() -> MultiHeadAttention:
     return attention
 
 
-def oracle_of(ours: MultiHeadAttention) -> torch.nn.MultiheadAttention:
-    oracle = torch.nn.MultiheadAttention(ours.d_model, ours.num_heads, batch_first=True).eval()
-    with torch.no_grad():
-        oracle.in_proj_weight.copy_(ours.projection.weight)
-        oracle.in_proj_bias.copy_(ours.projection.bias)
-    oracle.out_proj.load_state_dict(ours.output.state_dict())
-    return oracle
-
-
 def attend(ours: MultiHeadAttention, x: torch.Tensor, memory: torch.Tensor, mask=None, **options):
     keys, values = ours.project_keys_values(memory)
     return ours(ours.project_queries(x), keys, values, mask, **options)
@@ -51,13 +39,11 @@ def random_heads(*lengths: int) -> list[torch.Tensor]:
 @pytest.mark.parametrize("masked", ["nothing", "padding", "causal"])
 @torch.no_grad()
 def test_fused_attention_has_the_same_output(masked, scaled):
-    mask = {"nothing": None, "padding": (torch.arange(KEYS) < 4).view(1, 1, 1, KEYS), "causal": causal_mask(KEYS)}[
-        masked
-    ]
+    masks = {"nothing": None, "padding": (torch.arange(KEYS) < 4).view(1, 1, 1, KEYS), "causal": causal_mask(KEYS)}
     attention = MultiHeadAttention(D_MODEL, HEADS, scaled=scaled).eval()
     inputs = random_heads(KEYS, KEYS, KEYS)
-    plain, _ = attention(*inputs, mask)
-    fused, weights = attention(*inputs, mask, exact=False)
+    plain, _ = attention(*inputs, masks[masked])
+    fused, weights = attention(*inputs, masks[masked], exact=False)
     assert weights is None
     torch.testing.assert_close(fused, plain, atol=1e-5, rtol=0)
 
@@ -76,7 +62,7 @@ def test_equals_torch_multihead_attention(ours, masked):
         "both": look_back & real[:, None, None],
     }[masked]
     output, weights = ours(*ours.project(x), mask)
-    expected, expected_weights = oracle_of(ours)(
+    expected, expected_weights = torch_attention(ours)(
         x,
         x,
         x,
@@ -92,7 +78,7 @@ def test_cross_attention_equals_torch(ours):
     torch.manual_seed(4)
     x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
     output, weights = attend(ours, x, memory)
-    expected, expected_weights = oracle_of(ours)(x, memory, memory, average_attn_weights=False)
+    expected, expected_weights = torch_attention(ours)(x, memory, memory, average_attn_weights=False)
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(weights, expected_weights, atol=1e-5, rtol=0)
     assert weights.shape == (BATCH, HEADS, QUERIES, KEYS)
@@ -100,7 +86,7 @@ def test_cross_attention_equals_torch(ours):
 
 def test_gradients_equal_torch(ours):
     torch.manual_seed(5)
-    x, oracle = torch.randn(BATCH, KEYS, D_MODEL), oracle_of(ours)
+    x, oracle = torch.randn(BATCH, KEYS, D_MODEL), torch_attention(ours)
     direction = torch.randn(BATCH, KEYS, D_MODEL)
     (ours(*ours.project(x))[0] * direction).sum().backward()
     (oracle(x, x, x)[0] * direction).sum().backward()

@@ -13,7 +13,6 @@ from attention_atlas.model.nets.sweep import PatchValue, Sweep
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import HeadOutput, Interventions, Patch, Stream, SubLayerOutput
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, Side, SubLayerName
-from tests.conftest import build_tiny_model
 
 ENCODER, DECODER, CROSS = TRANSFORMER_KINDS
 SELF, TO_SOURCE, FEED_FORWARD = SubLayerName
@@ -32,11 +31,6 @@ PLACES = [
 ]
 
 
-@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
-def model(request, tokenizer) -> Transformer:
-    return build_tiny_model(tokenizer, norm_first=request.param)
-
-
 def run(model: Transformer, source: list[int], rows: int = 1, **options):
     return model(torch.tensor([source] * rows), torch.tensor([PREFIX] * rows), record=True, **options)
 
@@ -52,7 +46,7 @@ def value_at(output, place) -> torch.Tensor:
 
 
 def patching(values: dict[Patch, PatchValue], **options) -> Sweep:
-    return Sweep(Interventions(patches=frozenset(values)), values=values, **options)
+    return Sweep(Interventions(patches=values), values=values, **options)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

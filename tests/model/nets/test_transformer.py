@@ -22,11 +22,6 @@ LOGITS, WEIGHTS = {"atol": 1e-4, "rtol": 0}, {"atol": 1e-5, "rtol": 0}
 SOURCE, TARGET = [4, 20, 31, 45, 20, 61, 2], [1, 30, 41, 52, 30]
 
 
-@pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])
-def model(request, tokenizer) -> Transformer:
-    return build_tiny_model(tokenizer, norm_first=request.param)
-
-
 def two_sentences() -> tuple[torch.Tensor, torch.Tensor]:
     return pad([SOURCE, SOURCE[:4]], 0), pad([TARGET[:3], TARGET], 0)
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.formulas import projections
+from attention_atlas.model.checks.oracle import torch_attention
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.conftest import build_tiny_model, make_translator
 
@@ -55,20 +56,11 @@ def test_joined_heads_equal_torchs_attention(example, kind) -> None:
     """With the same weights and streams, nn.MultiheadAttention gives the sum of the parts."""
     translator, _, output = example
     ours, record = translator.model.attention(kind, 1), output.layer(kind, 1)
-    theirs = torch.nn.MultiheadAttention(32, 4, batch_first=True).eval()
-    theirs.load_state_dict(
-        {
-            "in_proj_weight": ours.projection.weight,
-            "in_proj_bias": ours.projection.bias,
-            "out_proj.weight": ours.output.weight,
-            "out_proj.bias": ours.output.bias,
-        }
-    )
     own = record.sublayer(kind.sublayer).read
     keys = output.memory if kind is AttentionKind.CROSS else own
     length = own.shape[1]
     future = ~torch.ones(length, length, dtype=torch.bool).tril() if kind is AttentionKind.DECODER_SELF else None
-    expected = theirs(own, keys, keys, attn_mask=future)[0][0].numpy()
+    expected = torch_attention(ours)(own, keys, keys, attn_mask=future)[0][0].numpy()
     for query in (0, length - 1):
         joined = projections.join_heads(translator, output, kind, 1, query=query)
         np.testing.assert_allclose(joined.output, expected[query], **CLOSE)
