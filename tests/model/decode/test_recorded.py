@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.decode.distributions import TOP_TOKENS, Distributions
+from attention_atlas.model.decode.distributions import Distributions
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import StepMaps, greedy_with_records
 from attention_atlas.model.nets.masks import pad
@@ -18,7 +17,7 @@ from attention_atlas.model.trace.edits import Add, Scale
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from tests.conftest import build_tiny_model
-from tests.model.decode.sweeps import BEGIN, CACHED, SOURCES, SWEEPS, same_maps
+from tests.model.decode.sweeps import BEGIN, CACHED, SOURCES, SWEEPS, assert_distributions_equal, same_maps
 
 END = 2
 EDITED = {
@@ -66,20 +65,6 @@ def test_maps_without_a_look_ahead_mask_are_those_of_a_pass(tokenizer):
     memory = model.encode(torch.tensor(SOURCES[:1]), record=True)
     _, recorded = greedy_with_records(model, memory, [5], begin_id=BEGIN, end_id=-1)
     assert recorded.output.maps(AttentionKind.DECODER_SELF, 0)[0, 0, 0, -1] > 0
-
-
-def assert_distributions_equal(logits: torch.Tensor, ids: list[int], actual: Distributions) -> None:
-    """Compare with NumPy's distributions of logits [step, vocabulary]."""
-    values = logits.detach().double().numpy()
-    p = np.exp(values - values.max(-1, keepdims=True))
-    p /= p.sum(-1, keepdims=True)
-    steps = np.arange(len(ids))
-    best = np.argsort(-p, axis=-1, kind="stable")[:, :TOP_TOKENS]
-    np.testing.assert_allclose(actual.top_probabilities.numpy(), np.take_along_axis(p, best, -1), atol=1e-5)
-    np.testing.assert_allclose(np.take_along_axis(p, actual.top_ids.numpy(), -1), actual.top_probabilities, atol=1e-5)
-    np.testing.assert_allclose(actual.entropy.numpy(), -(p * np.log2(p)).sum(-1), atol=1e-4)
-    np.testing.assert_allclose(actual.log_probability.numpy(), np.log(p[steps, ids]), atol=1e-4)
-    assert actual.chosen_rank.tolist() == [int((row > row[i]).sum()) + 1 for row, i in zip(values, ids)]
 
 
 def test_distributions_and_maps_equal_those_of_a_pass(tiny_model):
