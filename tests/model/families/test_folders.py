@@ -110,14 +110,6 @@ def test_an_absent_bias_is_none(folder, tmp_path):
     assert not equal_to(model, folder).model.config.logits_bias
 
 
-def save_shards(state: dict[str, torch.Tensor], folder: Path) -> None:
-    """Save a state dict as two pickles with an index."""
-    files = {name: f"pytorch_model-{number % 2 + 1}.bin" for number, name in enumerate(sorted(state))}
-    for file in set(files.values()):
-        torch.save({name: state[name] for name in state if files[name] == file}, folder / file)
-    theirs.write(folder / f"{PICKLE}.index.json", {"weight_map": files})
-
-
 @pytest.mark.parametrize(
     ("family", "form"),
     [
@@ -137,7 +129,7 @@ def test_every_form_of_the_weights_gives_the_same_model(family, form, tmp_path):
         model.config.save_pretrained(folder)
         model.generation_config.save_pretrained(folder)
         if form == "pickles":
-            save_shards(state, folder)
+            theirs.save_shards(state, folder)
         elif form.startswith("OrderedDict"):
             parameters = collections.OrderedDict((name, torch.nn.Parameter(t)) for name, t in state.items())
             torch.save(parameters, folder / PICKLE)

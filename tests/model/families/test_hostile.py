@@ -77,25 +77,18 @@ def test_a_truncated_file_is_refused(folder, keep):
 def test_tensors_that_are_unknown_missing_or_misshapen_are_named(folder):
     path, name = folder / WEIGHTS, "model.decoder.layers.2.encoder_attn.k_proj.weight"
     state = load_file(path)
-    save_file({**state, "model.decoder.layers.2.gate.weight": torch.ones(2)}, path)
-    refused(folder, "model.decoder.layers.2.gate.weight", "this family does not")
-    save_file({n: t for n, t in state.items() if n != name}, path)
-    refused(folder, name, "lack 1 tensors")
-    save_file({**state, name: state[name][:, :60].contiguous()}, path)
-    refused(folder, name, "[64, 60], expected [64, 64]")
-    save_file({**state, name: state[name].int()}, path)
-    refused(folder, name, "not finite")
-    save_file({**state, name: state[name] * float("nan")}, path)
-    refused(folder, name, "not finite")
-    save_file(
-        {
-            **state,
-            "model.encoder.version": torch.ones(1),
-            "model.decoder._float_tensor": torch.ones(1),
-            "model.encoder.embed_positions.weights": torch.ones(2, 2),
-        },
-        path,
-    )
+    gate = "model.decoder.layers.2.gate.weight"
+    for tensors, words in (
+        ({**state, gate: torch.ones(2)}, (gate, "this family does not")),
+        ({n: t for n, t in state.items() if n != name}, (name, "lack 1 tensors")),
+        ({**state, name: state[name][:, :60].contiguous()}, (name, "[64, 60], expected [64, 64]")),
+        ({**state, name: state[name].int()}, (name, "not finite")),
+        ({**state, name: state[name] * float("nan")}, (name, "not finite")),
+    ):
+        save_file(tensors, path)
+        refused(folder, *words)
+    unused = ("model.encoder.version", "model.decoder._float_tensor", "model.encoder.embed_positions.weights")
+    save_file({**state, **{name: torch.ones(2) for name in unused}}, path)
     checkpoint.load(folder)
 
 
@@ -191,27 +184,28 @@ def test_files_are_bounded_by_their_kind(folder):
         refused(folder, "config.json")
 
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("name", "content", "words"),
     [
-        '{"</s>": 0, "<unk>": "1"}',
-        '{"</s>": 0, "<unk>": -1}',
-        '{"</s>": 0, "<unk>": 1e9}',
-        '{"</s>": 0}',
-        "[]",
-        '{"</s>": 0, "<unk>": 400000}',
-        '{"</s>": 0, "<unk>": true}',
+        ("vocab.json", b'{"</s>": 0, "<unk>": "1"}', ("vocab",)),
+        ("vocab.json", b'{"</s>": 0, "<unk>": -1}', ("vocab",)),
+        ("vocab.json", b'{"</s>": 0, "<unk>": 1e9}', ("vocab",)),
+        ("vocab.json", b'{"</s>": 0}', ("vocab",)),
+        ("vocab.json", b"[]", ("vocab",)),
+        ("vocab.json", b'{"</s>": 0, "<unk>": 400000}', ("vocab",)),
+        ("vocab.json", b'{"</s>": 0, "<unk>": true}', ("vocab",)),
+        ("source.spm", b"", ("is empty",)),
+        ("source.spm", b"not a model", ("SentencePiece",)),
+        *((name, None, (name,)) for name in ("source.spm", "target.spm", "vocab.json", WEIGHTS)),
+        *((name, POINTER, (name, "Git LFS pointer", "git lfs pull")) for name in ("source.spm", "vocab.json", WEIGHTS)),
     ],
 )
-def test_an_invalid_vocabulary_is_refused(folder, content):
-    (folder / "vocab.json").write_text(content)
-    refused(folder, "vocab")
-
-
-@pytest.mark.parametrize("file", ["source.spm", "target.spm", "vocab.json", "model.safetensors"])
-def test_a_missing_file_is_named(folder, file):
-    (folder / file).unlink()
-    refused(folder, file)
+def test_damaged_files_are_refused_by_name(folder, name, content, words):
+    theirs.damage(folder, name, content)
+    refused(folder, *words)
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -227,24 +221,12 @@ def test_a_pickle_of_endless_operations_is_refused_in_little_memory(folder, zipp
     refused(folder, PICKLE, "not a pickle of tensors alone", "500,000 operations")
 
 
-@pytest.mark.parametrize("name", ["source.spm", "vocab.json", WEIGHTS])
-def test_a_git_lfs_pointer_is_named(folder, name):
-    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
-    refused(folder, name, "Git LFS pointer", "git lfs pull")
-
-
 def test_two_pieces_of_one_id_are_refused(folder):
     path = folder / "vocab.json"
     ids = json.loads(path.read_text())
     ids["twin"] = ids["</s>"]
     path.write_text(json.dumps(ids))
     refused(folder, "vocab.json", "'</s>' and 'twin' have the same id")
-
-
-@pytest.mark.parametrize(("content", "words"), [(b"", "is empty"), (b"not a model", "SentencePiece")])
-def test_a_damaged_splitter_is_refused(folder, content, words):
-    (folder / "source.spm").write_bytes(content)
-    refused(folder, words)
 
 
 def test_an_mbart_that_was_not_trained_to_translate_is_refused(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +16,7 @@ from safetensors.torch import load_file
 from attention_atlas.model import checkpoint
 from attention_atlas.model.families import hub
 from tests.model.families import theirs
+from tests.model.families.theirs import PICKLE, WEIGHTS
 
 SHA = "a" * 40
 NAME = "own/opus-mt-de-en"
@@ -120,11 +120,10 @@ def fetched(fake: FakeHub, tmp_path: Path, name: str = NAME) -> Path:
     return hub.locate(name, endpoint=fake.url, cache=tmp_path / "cache")
 
 
-def test_only_needed_files_are_downloaded_once(fake, saved, tmp_path):
-    shutil.copytree(saved, tmp_path / "repository")
-    torch.save(load_file(saved / "model.safetensors"), tmp_path / "repository" / "pytorch_model.bin")
-    fake.repositories[NAME] = tmp_path / "repository"
-    folder = fetched(fake, tmp_path)
+def test_only_needed_files_are_downloaded_once(fake, saved, folder, tmp_path):
+    torch.save(load_file(folder / WEIGHTS), folder / PICKLE)
+    fake.repositories[NAME] = folder
+    local = fetched(fake, tmp_path)
     got = {name for method, name in fake.file_requests if method == "GET"}
     assert got == {
         "config.json",
@@ -133,27 +132,21 @@ def test_only_needed_files_are_downloaded_once(fake, saved, tmp_path):
         "vocab.json",
         "source.spm",
         "target.spm",
-        "model.safetensors",
+        WEIGHTS,
         "README.md",
     }
-    opened = checkpoint.load(folder)
+    opened = checkpoint.load(local)
     assert opened.name == NAME and opened.directions == ("de-en",)
     expected = checkpoint.load(saved).model.state_dict()
     assert all(torch.equal(t, expected[name]) for name, t in opened.model.state_dict().items())
     fake.file_requests.clear()
-    assert fetched(fake, tmp_path) == folder and not [name for method, name in fake.file_requests if method == "GET"]
+    assert fetched(fake, tmp_path) == local and not [name for method, name in fake.file_requests if method == "GET"]
 
 
-def test_sharded_pickles_are_downloaded_if_there_are_no_safetensors(fake, saved, tmp_path):
-    repository = Path(shutil.copytree(saved, tmp_path / "repository"))
-    state = load_file(repository / "model.safetensors")
-    (repository / "model.safetensors").unlink()
-    names = sorted(state)
-    files = {name: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, name in enumerate(names)}
-    for file in set(files.values()):
-        torch.save({name: state[name] for name in names if files[name] == file}, repository / file)
-    theirs.write(repository / "pytorch_model.bin.index.json", {"weight_map": files})
-    fake.repositories[NAME] = repository
+def test_sharded_pickles_are_downloaded_if_there_are_no_safetensors(fake, folder, tmp_path):
+    theirs.save_shards(load_file(folder / WEIGHTS), folder)
+    (folder / WEIGHTS).unlink()
+    fake.repositories[NAME] = folder
     assert checkpoint.load(fetched(fake, tmp_path)).directions == ("de-en",)
 
 
@@ -161,7 +154,7 @@ def test_an_interrupted_download_resumes(fake, saved, tmp_path):
     fake.repositories[NAME], fake.breaks = saved, 1
     folder = fetched(fake, tmp_path)
     assert fake.breaks == 0
-    assert (folder / "model.safetensors").read_bytes() == (saved / "model.safetensors").read_bytes()
+    assert (folder / WEIGHTS).read_bytes() == (saved / WEIGHTS).read_bytes()
 
 
 def test_the_cache_is_used_offline(fake, saved, tmp_path):
@@ -176,11 +169,9 @@ def test_the_cache_is_used_offline(fake, saved, tmp_path):
         fetched(fake, tmp_path, "own/other")
 
 
-def test_an_unsupported_family_is_refused_before_its_weights_are_downloaded(fake, saved, tmp_path):
-    repository = Path(shutil.copytree(saved, tmp_path / "repository"))
-    config = json.loads((repository / "config.json").read_text())
-    theirs.write(repository / "config.json", {**config, "model_type": "t5", "architectures": ["T5Model"]})
-    fake.repositories[NAME] = repository
+def test_an_unsupported_family_is_refused_before_its_weights_are_downloaded(fake, folder, tmp_path):
+    theirs.edit(folder, model_type="t5", architectures=["T5Model"])
+    fake.repositories[NAME] = folder
     with pytest.raises(ValueError, match=r"T5Model.*model\.foreign\.trace_of"):
         fetched(fake, tmp_path)
     assert {name for _, name in fake.file_requests} == {"config.json"}
@@ -199,10 +190,9 @@ def test_an_unavailable_model_is_refused_with_the_reason(fake, saved, tmp_path, 
 @pytest.mark.parametrize(
     ("absent", "words"), [("config.json", "has no config.json"), ("model.safetensors", "no weights that can be opened")]
 )
-def test_a_repository_without_a_model_is_refused(fake, saved, tmp_path, absent, words):
-    repository = Path(shutil.copytree(saved, tmp_path / "repository"))
-    (repository / absent).unlink()
-    fake.repositories[NAME] = repository
+def test_a_repository_without_a_model_is_refused(fake, folder, tmp_path, absent, words):
+    (folder / absent).unlink()
+    fake.repositories[NAME] = folder
     with pytest.raises(ValueError, match=words):
         fetched(fake, tmp_path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +19,8 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.tokens import TokenKind, is_prefix
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
-from tests.conftest import SENTENCES
+from tests.conftest import SENTENCES, Malicious
 from tests.model.families import theirs
-from tests.model.families.test_hostile import Malicious
 from tests.model.families.test_parity import close, inputs, run_theirs
 from tests.model.families.test_tokenizers import strange_texts
 from tests.model.families.theirs import PICKLE, WEIGHTS, edit, refused
@@ -30,11 +28,23 @@ from tests.model.families.theirs import PICKLE, WEIGHTS, edit, refused
 GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 
 
-def saved(folder: Path, **changes):
+def saved_as(folder: Path, **changes):
     """The model of `transformers`, and our checkpoint of its folder."""
     model = theirs.t5(folder, **changes)
     model.save_pretrained(folder)
     return model, checkpoint.load(folder)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("t5") / "model"
+    theirs.t5(folder).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened(saved) -> Translator:
+    return Translator.load(saved, "cpu")
 
 
 @pytest.mark.parametrize("both_ways", [True, False], ids=["encoder", "decoder"])
@@ -107,7 +117,7 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_planted_mistake_changes_the_logits(mistake, tmp_path):
     changes, plant = MISTAKES[mistake]
-    model, opened = saved(tmp_path, **changes)
+    model, opened = saved_as(tmp_path, **changes)
     source, target = inputs(opened.model.config, 0)
     target = target.repeat(1, 3)  # distances of more than a bucket each
     expected = run_theirs(model, source, target).logits
@@ -116,20 +126,6 @@ def test_a_planted_mistake_changes_the_logits(mistake, tmp_path):
         wrong = plant(opened.model) or opened.model
         with pytest.raises(AssertionError, match="of the largest value"):
             close(wrong(source, target).logits, expected, 1e-5)
-
-
-def test_tied_matrices_are_determined_by_the_tensors(tmp_path):
-    for own_head in (True, False):
-        _, opened = saved(tmp_path / str(own_head), own_head=own_head)
-        assert opened.model.config.tied_output is not own_head and opened.model.config.shared_embeddings
-        assert opened.model.config.scale_output is not own_head
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory) -> Translator:
-    folder = tmp_path_factory.mktemp("t5") / "model"
-    theirs.t5(folder).save_pretrained(folder)
-    return Translator.load(folder, "cpu")
 
 
 def test_a_prefix_is_a_direction_and_marked_in_every_map(opened):
@@ -168,7 +164,7 @@ def test_a_text_of_any_length_is_read(opened):
 
 
 def test_bytes_have_ids_without_a_file(tmp_path):
-    _, opened = saved(tmp_path, tokenizer_class="ByT5Tokenizer")
+    _, opened = saved_as(tmp_path, tokenizer_class="ByT5Tokenizer")
     their, ours = ByT5Tokenizer(extra_ids=theirs.SENTINELS), opened.tokenizer
     for text in strange_texts(2000):
         assert ours.encode_source(text, "target", "source") == their(text)["input_ids"], repr(text)
@@ -182,26 +178,12 @@ def test_bytes_have_ids_without_a_file(tmp_path):
 
 
 def test_madlad_names_the_language_by_its_first_token(tmp_path):
-    _, opened = saved(tmp_path, symbols="<2de> <2en> <2zh_Hans>", task_specific_params=None)
+    _, opened = saved_as(tmp_path, symbols="<2de> <2en> <2zh_Hans>", task_specific_params=None)
     ours, text = opened.tokenizer, "Der Hund schläft."
     assert {"de-en", "en-zh_Hans"} <= set(opened.directions) and "de-de" not in opened.directions
     ids = ours.encode_source(text, "zh_Hans", "de")
     assert ids[0] == ours.language_ids["zh_Hans"] and ids[1:-1] == ours.encode(text)
     assert ours.language_ids["de"] not in ours.encode_source(f"<2de> {text}", "en", "de")
-
-
-def test_a_folder_of_ours_keeps_prefixes_and_sentinels(opened, tmp_path):
-    checkpoint.save(tmp_path, opened.model, opened.tokenizer, opened.directions, half=False)
-    reloaded = checkpoint.load(tmp_path)
-    assert reloaded.tokenizer.symbols == opened.tokenizer.symbols and reloaded.directions == opened.directions
-    assert reloaded.model.config == opened.config
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("whole") / "t5"
-    theirs.t5(folder).save_pretrained(folder)
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -228,14 +210,12 @@ def whole(tmp_path_factory) -> Path:
         ({"d_model": None}, "d_model"),
     ],
 )
-def test_an_invalid_config_is_refused_with_its_value(whole, tmp_path, changes, word):
-    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+def test_an_invalid_config_is_refused_with_its_value(folder, changes, word):
     edit(folder, **changes)
     refused(folder, word)
 
 
-def test_a_missing_file_is_named_and_code_is_not_executed(whole, tmp_path):
-    folder = Path(shutil.copytree(whole, tmp_path / "copy"))
+def test_a_missing_file_is_named_and_code_is_not_executed(folder, tmp_path):
     state = load_file(folder / WEIGHTS)
     table = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
     save_file({name: tensor for name, tensor in state.items() if name != table}, folder / WEIGHTS)
@@ -253,9 +233,9 @@ def test_a_missing_file_is_named_and_code_is_not_executed(whole, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_conversion_adds_a_users_prefix(whole, tmp_path):
+def test_conversion_adds_a_users_prefix(saved, tmp_path):
     options = ["--prefix", "text-question=ask a question: ", "--out", str(tmp_path / "out")]
-    convert.main([str(whole), *options])
+    convert.main([str(saved), *options])
     translator = Translator.load(tmp_path / "out", "cpu")
     assert translator.directions == ("text-question", "en-de", "text-summary", "source-target")
     tokens = translator.translate("Der Hund.", "text-question").source_tokens
@@ -263,4 +243,4 @@ def test_conversion_adds_a_users_prefix(whole, tmp_path):
     assert spelled.replace("\u2581", " ").strip() == "ask a question:"
     for wrong in ("question", "text-question=", "xx=yy"):
         with pytest.raises(ValueError, match=r"direction is two different|a prefix is given"):
-            convert.add_prefixes(checkpoint.load(whole), [wrong])
+            convert.add_prefixes(checkpoint.load(saved), [wrong])

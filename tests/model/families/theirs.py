@@ -11,37 +11,15 @@ from pathlib import Path
 import pytest
 import sentencepiece
 import torch
+import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    BlenderbotConfig,
-    BlenderbotForConditionalGeneration,
-    BlenderbotSmallConfig,
-    BlenderbotSmallForConditionalGeneration,
-    GenerationConfig,
-    M2M100Config,
-    M2M100ForConditionalGeneration,
-    MarianConfig,
-    MarianMTModel,
-    MBartConfig,
-    MBartForConditionalGeneration,
-    MT5Config,
-    MT5ForConditionalGeneration,
-    NllbTokenizer,
-    PegasusConfig,
-    PegasusForConditionalGeneration,
-    PreTrainedModel,
-    T5Config,
-    T5ForConditionalGeneration,
-    UMT5Config,
-    UMT5ForConditionalGeneration,
-)
+from transformers import PreTrainedModel
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.families.vocabulary import language_codes
 from tests.conftest import SENTENCES
 
+PARLAI_IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
 FAIRSEQ_IDS = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
 M2M100, MBART, MBART50, NLLB = map(language_codes, ("m2m100", "mbart", "mbart50", "nllb"))
 WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
@@ -86,7 +64,14 @@ def pieces_of(model: bytes) -> list[str]:
 
 
 def write(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    """Write bytes as they are, and another value as JSON. The folder is made if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode())
+
+
+def damage(folder: Path, name: str, content: bytes | None) -> None:
+    """Replace the content of a file; None deletes it."""
+    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
 
 
 def edit(folder: Path, **changes) -> None:
@@ -103,15 +88,22 @@ def refused(folder: Path, *words: str) -> str:
     return str(caught.value)
 
 
+def save_shards(state: dict[str, torch.Tensor], folder: Path) -> None:
+    """Save a state dict as two pickles with an index."""
+    files = {name: f"pytorch_model-{number % 2 + 1}.bin" for number, name in enumerate(sorted(state))}
+    for file in set(files.values()):
+        torch.save({name: state[name] for name in state if files[name] == file}, folder / file)
+    write(folder / f"{PICKLE}.index.json", {"weight_map": files})
+
+
 def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = False) -> tuple[int, int]:
     """Write source.spm, target.spm and vocab.json in opus-mt's order. Returns the sizes of the vocabularies.
 
     separate: the target has its own pieces, fewer than the source's.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     source, target = splitter(), splitter(80 if separate else 70, "bpe")
-    (folder / "source.spm").write_bytes(source)
-    (folder / "target.spm").write_bytes(target)
+    write(folder / "source.spm", source)
+    write(folder / "target.spm", target)
     of_source, of_target = pieces_of(source), pieces_of(target)
     # Two pieces that SentencePiece makes and the table does not have, as the real ones lack some.
     joint = [p for p in dict.fromkeys(of_source if separate else of_source + of_target) if p not in ("▁sand", "ch")]
@@ -128,12 +120,12 @@ def marian_files(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool 
     return sizes[0], sizes[-1]
 
 
-def build(network, config, size: int, changes: dict, **defaults) -> PreTrainedModel:
+def build(network: type[PreTrainedModel], size: int, changes: dict, **defaults) -> PreTrainedModel:
     """Return a model of fairseq's kind, with a generation config that has the ids of its config."""
     fields = {**SIZES, "vocab_size": size, "forced_eos_token_id": None, **defaults, **changes}
-    model = redrawn(network(config(**fields)))
+    model = redrawn(network(network.config_class(**fields)))
     known = ("decoder_start_token_id", "pad_token_id", "eos_token_id", "bos_token_id", "forced_bos_token_id")
-    model.generation_config = GenerationConfig(**{name: fields[name] for name in known if name in fields})
+    model.generation_config = transformers.GenerationConfig(**{name: fields[name] for name in known if name in fields})
     return model
 
 
@@ -144,7 +136,7 @@ def marian(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = Fals
     defaults = {"decoder_vocab_size": target, "activation_function": "swish", "scale_embedding": True}
     defaults |= {"share_encoder_decoder_embeddings": not separate}
     ids = {"pad_token_id": pad, "eos_token_id": 0, "decoder_start_token_id": pad}
-    model = build(MarianMTModel, MarianConfig, source, changes, **defaults, **ids)
+    model = build(transformers.MarianMTModel, source, changes, **defaults, **ids)
     model.generation_config.bad_words_ids = [[pad]]
     return model
 
@@ -157,22 +149,19 @@ def fairseq_sizes(codes: tuple[str, ...]) -> tuple[int, int]:
 
 def mbart(folder: Path, **changes) -> PreTrainedModel:
     """Return an mBART-50, or an mBART cc25 with the codes of 25 languages and a decoder_start_token_id."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "sentencepiece.bpe.model").write_bytes(splitter())
+    write(folder / "sentencepiece.bpe.model", splitter())
     size, _ = fairseq_sizes(MBART if changes.get("decoder_start_token_id", 2) > 2 else MBART50)
     defaults = {"activation_function": "relu", "scale_embedding": True, **FAIRSEQ_IDS}
-    return build(MBartForConditionalGeneration, MBartConfig, size, changes, **defaults)
+    return build(transformers.MBartForConditionalGeneration, size, changes, **defaults)
 
 
 def nllb(folder: Path, **changes) -> PreTrainedModel:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "sentencepiece.bpe.model").write_bytes(splitter(90, "bpe"))
+    write(folder / "sentencepiece.bpe.model", splitter(90, "bpe"))
     return _m2m100(fairseq_sizes(NLLB)[0], changes)
 
 
 def m2m100(folder: Path, **changes) -> PreTrainedModel:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "sentencepiece.bpe.model").write_bytes(splitter())
+    write(folder / "sentencepiece.bpe.model", splitter())
     pieces = [piece for piece in pieces_of(splitter()) if piece not in ("▁sand", "ch")]
     write(folder / "vocab.json", {p: i for i, p in enumerate(["<s>", "<pad>", "</s>", "<unk>", *pieces])})
     return _m2m100(4 + len(pieces) + len(M2M100), changes)
@@ -180,7 +169,7 @@ def m2m100(folder: Path, **changes) -> PreTrainedModel:
 
 def _m2m100(size: int, changes: dict) -> PreTrainedModel:
     defaults = {"scale_embedding": True, **FAIRSEQ_IDS}
-    return build(M2M100ForConditionalGeneration, M2M100Config, size, changes, **defaults)
+    return build(transformers.M2M100ForConditionalGeneration, size, changes, **defaults)
 
 
 SENTINELS = 4
@@ -192,38 +181,30 @@ PREFIXES = {
 
 def t5(folder: Path, *, kind: str = "T5", own_head: bool = False, symbols: str = "", **changes) -> PreTrainedModel:
     """Return a T5, MT5 or UMT5. own_head: an untied output matrix, as all but the first T5 have."""
-    folder.mkdir(parents=True, exist_ok=True)
     size = 3 + 256 + SENTINELS if changes.get("tokenizer_class") else 90 + SENTINELS
     if not changes.get("tokenizer_class"):
-        (folder / "spiece.model").write_bytes(t5_splitter(symbols=symbols))
+        write(folder / "spiece.model", t5_splitter(symbols=symbols))
     tokenizer_class = changes.pop("tokenizer_class", "T5Tokenizer")
     write(folder / "tokenizer_config.json", {"tokenizer_class": tokenizer_class, "extra_ids": SENTINELS})
-    config, network = {
-        "T5": (T5Config, T5ForConditionalGeneration),
-        "MT5": (MT5Config, MT5ForConditionalGeneration),
-        "UMT5": (UMT5Config, UMT5ForConditionalGeneration),
-    }[kind]
-    model = network(
-        config(
-            **{
-                "vocab_size": size,
-                "d_model": 64,
-                "d_kv": 24,
-                "d_ff": 96,
-                "num_layers": 2,
-                "num_decoder_layers": 3,
-                "num_heads": 4,
-                "decoder_start_token_id": 0,
-                "task_specific_params": PREFIXES,
-                "tie_word_embeddings": not own_head,
-                **changes,
-            }
-        )
-    )
+    fields = {
+        "vocab_size": size,
+        "d_model": 64,
+        "d_kv": 24,
+        "d_ff": 96,
+        "num_layers": 2,
+        "num_decoder_layers": 3,
+        "num_heads": 4,
+        "decoder_start_token_id": 0,
+        "task_specific_params": PREFIXES,
+        "tie_word_embeddings": not own_head,
+        **changes,
+    }
+    network = getattr(transformers, f"{kind}ForConditionalGeneration")
+    model = network(network.config_class(**fields))
     if own_head:  # the constructor makes it the embedding, whatever the config says
         model.lm_head = torch.nn.Linear(model.config.d_model, size, bias=False)
     redrawn(model)
-    model.generation_config = GenerationConfig(decoder_start_token_id=0, pad_token_id=0, eos_token_id=1)
+    model.generation_config = transformers.GenerationConfig(decoder_start_token_id=0, pad_token_id=0, eos_token_id=1)
     return model
 
 
@@ -231,8 +212,8 @@ BPE_SPECIALS = {"bart": ("<s>", "<pad>", "</s>", "<unk>"), "blenderbot": ("<pad>
 
 
 @cache
-def merged_bytes(kind: str) -> str:
-    """Return tokenizer.json of a small vocabulary of merged bytes."""
+def merged_bytes(kind: str) -> tuple[dict[str, int], list[list[str]]]:
+    """Return ids and merges of a small vocabulary of merged bytes."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=kind == "blenderbot")
     trainer = trainers.BpeTrainer(
@@ -242,34 +223,31 @@ def merged_bytes(kind: str) -> str:
         show_progress=False,
     )
     made.train_from_iterator(SENTENCES * 5, trainer)
-    return made.to_str()
+    model = json.loads(made.to_str())["model"]
+    return {**model["vocab"], "<mask>": len(model["vocab"])}, model["merges"]
 
 
-def merges_files(folder: Path, kind: str) -> int:
+def merges_files(folder: Path, ids: dict[str, int], merges: list[list[str]]) -> int:
     """Write vocab.json and merges.txt. Returns the number of pieces."""
-    folder.mkdir(parents=True, exist_ok=True)
-    model = json.loads(merged_bytes(kind))["model"]
-    ids = {**model["vocab"], "<mask>": len(model["vocab"])}
     write(folder / "vocab.json", ids)
-    lines = ["#version: 0.2", *(" ".join(pair) for pair in model["merges"])]
-    (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in merges)]
+    write(folder / "merges.txt", ("\n".join(lines) + "\n").encode())
     return len(ids)
 
 
 def bart(folder: Path, **changes) -> PreTrainedModel:
-    size, ids = merges_files(folder, "bart"), {**FAIRSEQ_IDS, "bos_token_id": 0}
-    return build(BartForConditionalGeneration, BartConfig, size, changes, **ids)
+    size, ids = merges_files(folder, *merged_bytes("bart")), {**FAIRSEQ_IDS, "bos_token_id": 0}
+    return build(transformers.BartForConditionalGeneration, size, changes, **ids)
 
 
 def blenderbot(folder: Path, **changes) -> PreTrainedModel:
-    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
-    size = merges_files(folder, "blenderbot")
+    size = merges_files(folder, *merged_bytes("blenderbot"))
     write(folder / "tokenizer_config.json", {"tokenizer_class": "BlenderbotTokenizer", "add_prefix_space": True})
-    return build(BlenderbotForConditionalGeneration, BlenderbotConfig, size, changes, **ids)
+    return build(transformers.BlenderbotForConditionalGeneration, size, changes, **PARLAI_IDS)
 
 
 @cache
-def merged_letters() -> tuple[dict[str, int], list[str]]:
+def merged_letters() -> tuple[dict[str, int], list[list[str]]]:
     """Return ids and merges of a small vocabulary of letters like ParlAI's: "@@" ends a piece inside a word."""
     made = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -278,25 +256,20 @@ def merged_letters() -> tuple[dict[str, int], list[str]]:
     model = json.loads(made.to_str())["model"]
     pieces = [p.removesuffix("</w>") if p.endswith("</w>") else f"{p}@@" for p in sorted(model["vocab"])]
     names = ["__null__", "__start__", "__end__", "__unk__", *dict.fromkeys(pieces)]
-    return {piece: i for i, piece in enumerate(names)}, [" ".join(pair) for pair in model["merges"]]
+    return {piece: i for i, piece in enumerate(names)}, model["merges"]
 
 
 def blenderbot_small(folder: Path, **changes) -> PreTrainedModel:
-    folder.mkdir(parents=True, exist_ok=True)
-    ids, merges = merged_letters()
-    write(folder / "vocab.json", ids)
-    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
+    size = merges_files(folder, *merged_letters())
     write(folder / "tokenizer_config.json", {"tokenizer_class": "BlenderbotSmallTokenizer"})
-    known = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
-    return build(BlenderbotSmallForConditionalGeneration, BlenderbotSmallConfig, len(ids), changes, **known)
+    return build(transformers.BlenderbotSmallForConditionalGeneration, size, changes, **PARLAI_IDS)
 
 
 def pegasus(folder: Path, **changes) -> PreTrainedModel:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "spiece.model").write_bytes(t5_splitter())
+    write(folder / "spiece.model", t5_splitter())
     write(folder / "tokenizer_config.json", {"tokenizer_class": "PegasusTokenizer"})
     ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
-    return build(PegasusForConditionalGeneration, PegasusConfig, 90 + 103, changes, **ids)
+    return build(transformers.PegasusForConditionalGeneration, 90 + 103, changes, **ids)
 
 
 def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:
@@ -346,7 +319,7 @@ def nllb_tokenizer_json(folder: Path) -> None:
 
     `transformers` writes no languages from the SentencePiece model alone.
     """
-    NllbTokenizer.from_pretrained(folder).save_pretrained(folder / "made")
+    transformers.NllbTokenizer.from_pretrained(folder).save_pretrained(folder / "made")
     tokenizer = json.loads((folder / "made" / "tokenizer.json").read_text(encoding="utf-8"))
     _, first = fairseq_sizes(NLLB)
     symbols = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
