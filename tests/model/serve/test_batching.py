@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,9 @@ from attention_atlas.model.serve import batching
 from attention_atlas.model.serve.batching import Batcher, Turns, _Job
 from attention_atlas.model.serve.limits import BatchLimits, Busy
 from attention_atlas.model.trace.interventions import Interventions, Positions
-from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
 from tests import ROOT
 from tests.conftest import SENTENCES, TINY_LIMITS, make_translator
 
@@ -40,10 +42,19 @@ class Recorder:
         return [f"did {item}" for item in items]
 
 
-def calls(batcher: Batcher, items: list, pool: ThreadPoolExecutor) -> list:
-    """Queue one call after the other, each in a thread of its own, while a batch runs."""
+@pytest.fixture()
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def calls(batcher: Batcher, items: Iterable, pool: ThreadPoolExecutor) -> list[Future]:
+    """Queue one call after the other, each in a thread of its own, while a batch runs.
+
+    items: of length 1 and without a key, or (item, length, key).
+    """
     futures = []
-    for item, length, key in items:
+    for item, length, key in (item if isinstance(item, tuple) else (item, 1, None) for item in items):
         before = len(batcher._queue)
         futures.append(pool.submit(batcher, item, length=length, key=key))
         deadline = time.monotonic() + 5
@@ -53,52 +64,49 @@ def calls(batcher: Batcher, items: list, pool: ThreadPoolExecutor) -> list:
     return futures
 
 
-def test_requests_that_arrive_during_a_batch_share_the_next_by_length():
+def queued(batcher: Batcher, run: Recorder, first: object, items: Iterable, pool: ThreadPoolExecutor) -> list[Future]:
+    """Queue calls while the batch of the first one waits for the recorder's gate."""
+    running = pool.submit(batcher, first, length=500)
+    assert run.entered.wait(5)
+    return [running, *calls(batcher, items, pool)]
+
+
+def test_requests_that_arrive_during_a_batch_share_the_next_by_length(pool):
     run = Recorder()
-    batcher = Batcher(run, BatchLimits(rows=3))
-    with ThreadPoolExecutor(8) as pool:
-        first = pool.submit(batcher, "first", length=5)
-        assert run.entered.wait(5)
-        rest = calls(
-            batcher, [("a", 10, None), ("long", 90, None), ("b", 12, None), ("c", 9, None), ("d", 40, None)], pool
-        )
-        run.gate.set()
-        assert first.result(5) == "did first"
-        assert [f.result(5) for f in rest] == [f"did {item}" for item in ("a", "long", "b", "c", "d")]
+    lengths = {"a": 10, "long": 90, "b": 12, "c": 9, "d": 40}
+    items = [(item, length, None) for item, length in lengths.items()]
+    futures = queued(Batcher(run, BatchLimits(rows=3)), run, "first", items, pool)
+    run.gate.set()
+    assert [f.result(5) for f in futures] == [f"did {item}" for item in ("first", *lengths)]
     assert run.batches == [["first"], ["a", "c", "b"], ["long", "d"]]
 
 
-def test_a_batch_has_equal_keys_and_at_most_batch_bytes():
+def test_a_batch_has_equal_keys_and_at_most_batch_bytes(pool):
+    """A single request, as the first one, may exceed the limit."""
     run = Recorder()
     batcher = Batcher(run, BatchLimits(rows=10, batch_bytes=2 * 20**2), size=lambda length: length**2)
-    with ThreadPoolExecutor(8) as pool:
-        first = pool.submit(batcher, 0, length=500)  # a single request may exceed the limit
-        assert run.entered.wait(5)
-        rest = calls(batcher, [(1, 20, "x"), (2, 20, "y"), (3, 20, "x"), (4, 20, "x")], pool)
-        run.gate.set()
-        assert [f.result(5) for f in [first, *rest]] == [f"did {i}" for i in range(5)]
+    futures = queued(batcher, run, 0, [(1, 20, "x"), (2, 20, "y"), (3, 20, "x"), (4, 20, "x")], pool)
+    run.gate.set()
+    assert [f.result(5) for f in futures] == [f"did {i}" for i in range(5)]
     assert run.batches == [[0], [1, 3], [2], [4]]
 
 
-def test_a_full_queue_and_a_long_wait_raise_busy():
+def test_a_full_queue_and_a_long_wait_raise_busy(pool):
     run = Recorder()
     batcher = Batcher(run, BatchLimits(waiting=2, seconds=1.0))
-    with ThreadPoolExecutor(8) as pool:
-        first = pool.submit(batcher, 0, length=1)
-        assert run.entered.wait(5)
-        waiting = calls(batcher, [(1, 1, None), (2, 1, None)], pool)
-        with pytest.raises(Busy, match=r"2 requests are waiting\. Please try again"):
-            batcher(3, length=1)
-        for future in waiting:
-            with pytest.raises(Busy, match=r"no turn came within 1(\.0)? seconds"):
-                future.result(5)
-        run.gate.set()
-        assert first.result(5) == "did 0"
+    first, *waiting = queued(batcher, run, 0, (1, 2), pool)
+    with pytest.raises(Busy, match=r"2 requests are waiting\. Please try again"):
+        batcher(3, length=1)
+    for future in waiting:
+        with pytest.raises(Busy, match=r"no turn came within 1(\.0)? seconds"):
+            future.result(5)
+    run.gate.set()
+    assert first.result(5) == "did 0"
     assert batcher("next", length=1) == "did next"
     assert run.batches == [[0], ["next"]]
 
 
-def test_an_error_reaches_only_the_request_that_causes_it():
+def test_an_error_reaches_only_the_request_that_causes_it(pool):
     run = Recorder()
 
     def fragile(items: list) -> list:
@@ -108,19 +116,15 @@ def test_an_error_reaches_only_the_request_that_causes_it():
         return results
 
     batcher = Batcher(fragile)
-    with ThreadPoolExecutor(8) as pool:
-        first = pool.submit(batcher, "first", length=1)
-        assert run.entered.wait(5)
-        futures = calls(batcher, [(item, 1, None) for item in ("a", "b", "poison", "c", "d")], pool)
-        run.gate.set()
-        assert first.result(5) == "did first"
-        with pytest.raises(RuntimeError, match="poisoned"):
-            futures[2].result(5)
-        assert [futures[i].result(5) for i in (0, 1, 3, 4)] == ["did a", "did b", "did c", "did d"]
+    futures = queued(batcher, run, "first", ("a", "b", "poison", "c", "d"), pool)
+    run.gate.set()
+    with pytest.raises(RuntimeError, match="poisoned"):
+        futures.pop(3).result(5)
+    assert [future.result(5) for future in futures] == ["did first", "did a", "did b", "did c", "did d"]
     assert batcher("next", length=1) == "did next"
 
 
-def test_system_exit_in_a_batch_reaches_every_caller():
+def test_system_exit_in_a_batch_reaches_every_caller(pool):
     run = Recorder()
 
     def stopped(items: list) -> list:
@@ -128,46 +132,39 @@ def test_system_exit_in_a_batch_reaches_every_caller():
         raise SystemExit
 
     batcher = Batcher(stopped)
-    with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(batcher, 0, length=1)
-        assert run.entered.wait(5)
-        others = calls(batcher, [(1, 1, None), (2, 1, None)], pool)
-        run.gate.set()
-        for future in [first, *others]:
-            assert isinstance(future.exception(5), SystemExit)
+    futures = queued(batcher, run, 0, (1, 2), pool)
+    run.gate.set()
+    assert all(isinstance(future.exception(5), SystemExit) for future in futures)
     assert not batcher._queue
 
 
 def test_a_thread_that_cannot_start_raises_an_error_and_the_next_call_works(monkeypatch):
-    run, start = Recorder(), threading.Thread.start
-    run.gate.set()
-    batcher = Batcher(run, BatchLimits(at_once=1))
+    batcher = Batcher(lambda items: items, BatchLimits(at_once=1))
 
     def refused(thread):
         raise RuntimeError("can't start new thread")
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result(5)  # start the pool's thread
-        monkeypatch.setattr(threading.Thread, "start", refused)
-        with pytest.raises(RuntimeError, match="thread"):
-            pool.submit(batcher, "first", length=1).result(5)
-        monkeypatch.setattr(threading.Thread, "start", start)
-        assert pool.submit(batcher, "next", length=1).result(5) == "did next"
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refused)
+            with pytest.raises(RuntimeError, match="thread"):
+                pool.submit(batcher, "first", length=1).result(5)
+        assert pool.submit(batcher, "next", length=1).result(5) == "next"
 
 
-def test_an_error_outside_the_batch_function_reaches_the_caller(monkeypatch):
-    run = Recorder()
-    run.gate.set()
-    batcher, finish = Batcher(run, BatchLimits(at_once=1)), Batcher._finish
+@pytest.mark.parametrize(("method", "error"), [("_finish", MemoryError), ("_serve", KeyboardInterrupt)])
+def test_an_error_or_ctrl_c_outside_the_batch_function_does_not_block_the_next_call(monkeypatch, method, error):
+    batcher = Batcher(lambda items: items, BatchLimits(at_once=1))
 
-    def short(self, jobs):
-        raise MemoryError
+    def fail(self, jobs):
+        raise error
 
-    monkeypatch.setattr(Batcher, "_finish", short)
-    with pytest.raises(MemoryError):
-        batcher("first", length=1)
-    monkeypatch.setattr(Batcher, "_finish", finish)
-    assert batcher("next", length=1) == "did next"
+    with monkeypatch.context() as patch:
+        patch.setattr(Batcher, method, fail)
+        with pytest.raises(error):
+            batcher("first", length=1)
+    assert batcher("next", length=1) == "next"
 
 
 def test_an_idle_worker_ends_and_a_new_one_starts_when_needed(monkeypatch):
@@ -193,25 +190,12 @@ def test_the_main_thread_runs_its_own_request_when_no_worker_runs():
     batcher = Batcher(run, BatchLimits(at_once=1))
     with ThreadPoolExecutor(1) as pool:
         # Requests that arrive meanwhile are served by a worker that starts when the main thread leaves.
-        other = pool.submit(lambda: entered.wait(5) and calls(batcher, [("b", 1, None)], late) + [gate.set()])
+        other = pool.submit(lambda: entered.wait(5) and calls(batcher, "b", late) + [gate.set()])
         with ThreadPoolExecutor(1) as late:
             assert batcher("a", length=1) == "a"
             assert other.result(5)[0].result(5) == "b"
     assert threads[0] is threading.main_thread() and threads[1] is not threading.main_thread()
     assert batcher("c", length=1) == "c" and threads[2] is threads[1]
-
-
-def test_ctrl_c_in_the_main_thread_does_not_block_the_next_call(monkeypatch):
-    batcher, serve = Batcher(lambda items: items), Batcher._serve
-
-    def interrupted(self, jobs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Batcher, "_serve", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        batcher("first", length=1)
-    monkeypatch.setattr(Batcher, "_serve", serve)
-    assert batcher("next", length=1) == "next"
 
 
 @pytest.mark.long
@@ -280,40 +264,39 @@ class OneByOne:
 
 
 @pytest.mark.parametrize("situation", ["alone", "whole", "late"])
-def test_when_a_second_batch_starts_beside_a_running_one(monkeypatch, situation):
+def test_when_a_second_batch_starts_beside_a_running_one(monkeypatch, pool, situation):
     monkeypatch.setattr(batching, "PATIENCE", 0.3 if situation == "late" else 60)
     run = OneByOne()
     batcher = Batcher(run, BatchLimits(rows=4, at_once=2))
-    with ThreadPoolExecutor(8) as pool:
-        two = []
-        for item in "xy":
-            two.append(pool.submit(batcher, item, length=1))
-            assert run.entered[item].wait(5), "two run beside each other"
-        rest = calls(batcher, [("a", 1, None), ("b", 1, None)], pool)
-        run.let_go["a"].set()
-        run.let_go["y"].set()
-        assert two[1].result(5) == "y"
-        if situation == "whole":
-            rest += calls(batcher, [("c", 1, None), ("d", 1, None)], pool)
-        if situation != "alone":
-            assert run.entered["a"].wait(5), "they did not wait for the slow one"
-        else:
-            assert not run.entered["a"].wait(0.1)
-        run.let_go["x"].set()
-        assert [f.result(5) for f in rest] == list("abcd" if situation == "whole" else "ab")
+    two = []
+    for item in "xy":
+        two.append(pool.submit(batcher, item, length=1))
+        assert run.entered[item].wait(5), "two run beside each other"
+    rest = calls(batcher, "ab", pool)
+    run.let_go["a"].set()
+    run.let_go["y"].set()
+    assert two[1].result(5) == "y"
+    if situation == "whole":
+        rest += calls(batcher, "cd", pool)
+    if situation != "alone":
+        assert run.entered["a"].wait(5), "they did not wait for the slow one"
+    else:
+        assert not run.entered["a"].wait(0.1)
+    run.let_go["x"].set()
+    assert [f.result(5) for f in rest] == list("abcd" if situation == "whole" else "ab")
     assert run.batches == ["x", "y", "abcd" if situation == "whole" else "ab"]
 
 
-def test_requests_that_wait_for_the_main_thread_run_when_it_ends(monkeypatch):
+def test_requests_that_wait_for_the_main_thread_run_when_it_ends(monkeypatch, pool):
     monkeypatch.setattr(batching, "PATIENCE", 60)
     run = OneByOne()
     batcher = Batcher(run, BatchLimits(rows=4, at_once=2))
 
-    def others(pool: ThreadPoolExecutor) -> list:
+    def others() -> list[Future]:
         assert run.entered["x"].wait(5)
         parallel = pool.submit(batcher, "y", length=1)
         assert run.entered["y"].wait(5)
-        rest = calls(batcher, [("a", 1, None), ("b", 1, None)], pool)
+        rest = calls(batcher, "ab", pool)
         run.let_go["a"].set()
         run.let_go["y"].set()
         assert parallel.result(5) == "y"
@@ -323,10 +306,9 @@ def test_requests_that_wait_for_the_main_thread_run_when_it_ends(monkeypatch):
         run.let_go["x"].set()
         return rest
 
-    with ThreadPoolExecutor(8) as pool:
-        rest = pool.submit(others, pool)
-        assert batcher("x", length=1) == "x"
-        assert [f.result(5) for f in rest.result(5)] == ["a", "b"]
+    rest = pool.submit(others)
+    assert batcher("x", length=1) == "x"
+    assert [f.result(5) for f in rest.result(5)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["rows", "batch_bytes", "trace_bytes", "at_once", "waiting", "seconds"])
@@ -342,24 +324,23 @@ def assert_same(together: TranslationTrace, alone: TranslationTrace) -> None:
             best, second = alone.top_probabilities[step, :2]
             assert best - second < 1e-4, f"step {step}: {a} and {b}, probabilities {best} and {second}"
             return
-    assert together.target_ids == alone.target_ids
-    assert (together.source_ids, together.source_text, together.direction, together.finished) == (
-        alone.source_ids,
-        alone.source_text,
-        alone.direction,
-        alone.finished,
-    )
+    for name in ("target_ids", "source_ids", "source_text", "direction", "finished"):
+        assert getattr(together, name) == getattr(alone, name)
     for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(together.maps(kind).weights, alone.maps(kind).weights, atol=1e-5)
     np.testing.assert_allclose(together.top_probabilities, alone.top_probabilities, atol=1e-5)
     np.testing.assert_allclose(together.entropy, alone.entropy, atol=1e-4)
 
 
+def copy_of(translator: Translator) -> Translator:
+    return make_translator(translator.model, translator.tokenizer, directions=translator.directions, limits=TINY_LIMITS)
+
+
 def test_forty_threads_get_the_traces_that_each_would_get_alone(tiny_translator):
     words = " ".join(SENTENCES).split()
     pick = random.Random(5)
     plain = Interventions()
-    changed = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}), source_positions=Positions(shift=3))
+    changed = Interventions(heads_off={("cross", 1, 2)}, source_positions=Positions(shift=3))
     requests = [
         (
             " ".join(pick.choices(words, k=pick.randint(1, 9))),
@@ -369,8 +350,7 @@ def test_forty_threads_get_the_traces_that_each_would_get_alone(tiny_translator)
         for _ in range(80)
     ]
     batches = []
-    of = tiny_translator
-    translator = make_translator(of.model, of.tokenizer, directions=of.directions, limits=TINY_LIMITS)
+    translator = copy_of(tiny_translator)
     whole = translator._batcher._run
     translator._batcher._run = lambda items: batches.append(len(items)) or whole(items)
     with ThreadPoolExecutor(40) as pool:
@@ -382,8 +362,7 @@ def test_forty_threads_get_the_traces_that_each_would_get_alone(tiny_translator)
 
 
 def test_out_of_gpu_memory_splits_the_batch_and_falls_back_to_the_cpu(tiny_translator, monkeypatch, caplog):
-    of = tiny_translator
-    translator = make_translator(of.model, of.tokenizer, directions=of.directions, limits=TINY_LIMITS)
+    translator = copy_of(tiny_translator)
     whole = Transformer.encode
 
     def encode(self, source_ids, **options):
