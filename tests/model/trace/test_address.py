@@ -12,7 +12,6 @@ import torch
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.edits import Scale
 from attention_atlas.model.trace.interventions import Interventions
-from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.questions.traces import CacheBytes, Traces, trace_bytes
@@ -20,9 +19,14 @@ from attention_atlas.viz.questions.traces import CacheBytes, Traces, trace_bytes
 TEXT = "Ein kleiner Hund schläft."
 CHANGES = (
     Interventions(),
-    Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 0), (AttentionKind.ENCODER_SELF, 0, 1)})),
+    Interventions(heads_off={("cross", 1, 0), ("encoder_self", 0, 1)}),
     Interventions(edits={"decoder.0.ffn.out": Scale(0.5)}),
 )
+
+
+@pytest.fixture()
+def traces(tiny_translator) -> Traces:
+    return Traces(Translators([tiny_translator]))
 
 
 @pytest.mark.parametrize("changes", CHANGES)
@@ -39,25 +43,23 @@ def test_an_address_gives_the_same_translation_in_another_process(tiny_translato
     np.testing.assert_allclose(copy.log_probability, trace.log_probability, atol=1e-4)
 
 
-def test_a_text_is_an_address_and_its_trace_has_a_complete_one(tiny_translator):
-    traces = Traces(Translators([tiny_translator]))
+def test_a_text_is_an_address_and_its_trace_has_a_complete_one(tiny_translator, traces):
     trace = traces.find(Address(TEXT, "de-en"))
     assert trace.translation == tiny_translator.translate(TEXT, "de-en").translation
     assert traces.find(Address.of(trace)) is trace, "not made again"
 
 
-def test_forced_tokens_are_part_of_an_address(tiny_translator):
+def test_forced_tokens_are_part_of_an_address(tiny_translator, traces):
     free = tiny_translator.translate(TEXT)
     forced = tiny_translator.trace(TEXT, prefix=free.target_ids[:1])
-    copy = Traces(Translators([tiny_translator])).find(Address.of(forced))
+    copy = traces.find(Address.of(forced))
     assert copy.decoding.given == 1 and copy.key == forced.key
     assert Address.of(forced).key != Address.of(free).key
 
 
-def test_traces_that_cannot_be_repeated_have_no_address(tiny_translator):
+def test_traces_that_cannot_be_repeated_have_no_address(tiny_translator, traces):
     trace = tiny_translator.edit({"decoder.0.ffn.out": lambda x, at: x}).translate(TEXT)
     assert Address.of(trace) is None
-    traces = Traces(Translators([tiny_translator]))
     traces.add(trace)
     assert traces._traces.bytes == 0
 
@@ -87,10 +89,9 @@ def test_from_plain_refuses_invalid_addresses(plain, words):
         ({"text": ""}, "text"),
     ],
 )
-def test_find_refuses_addresses_it_cannot_translate(tiny_translator, changed, words):
-    address = replace(Address(TEXT, "de-en"), **changed)
+def test_find_refuses_addresses_it_cannot_translate(traces, changed, words):
     with pytest.raises(ValueError, match=words):
-        Traces(Translators([tiny_translator])).find(address)
+        traces.find(replace(Address(TEXT, "de-en"), **changed))
 
 
 def test_the_trace_cache_is_bounded_in_bytes(tiny_translator):
@@ -103,8 +104,7 @@ def test_the_trace_cache_is_bounded_in_bytes(tiny_translator):
     assert traces.find(Address.of(translations[0])) is not translations[0], "the oldest is made again"
 
 
-def test_recorded_passes_are_cached_by_address(tiny_translator):
-    traces = Traces(Translators([tiny_translator]))
+def test_recorded_passes_are_cached_by_address(tiny_translator, traces):
     plain = tiny_translator.translate(TEXT)
     cut = tiny_translator.trace(TEXT, interventions=CHANGES[1])
     output = traces.recorded(tiny_translator, plain)
