@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import unicodedata
 import zipfile
+from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +30,9 @@ from attention_atlas.model.training.sources.readers import (
 )
 
 
-def write_gz(path: Path, lines: list[str]) -> None:
+def write_gz(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        file.write("".join(f"{line}\n" for line in lines))
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
 
 
 def write_tatoeba(path: Path, rows: list[str], member: str = "deu.txt") -> None:
@@ -55,10 +56,8 @@ def tatoeba() -> Corpus:
 
 def test_tatoeba_is_split_by_the_hash_of_the_english_sentence(tatoeba):
     parts = split_tatoeba(tatoeba)
-    assert {bucket(e) for _, e in parts["test"].pairs} == {0}
-    assert {bucket(e) for _, e in parts["dev"].pairs} == {1}
-    assert set(parts["test"].pairs) == {p for p in tatoeba.pairs if bucket(p[1]) == 0}
-    assert set(parts["dev"].pairs) == {p for p in tatoeba.pairs if bucket(p[1]) == 1}
+    for number, name in enumerate(("test", "dev")):
+        assert set(parts[name].pairs) == {pair for pair in tatoeba.pairs if bucket(pair[1]) == number} != set()
 
 
 def test_training_shares_neither_side_with_dev_or_test(tatoeba):
@@ -184,11 +183,9 @@ def test_long_pairs_are_left_out(tokenizer):
 # The corpora that the programs read
 
 
-def options(**changes):
-    import argparse
-
+def options(**changes) -> Namespace:
     nothing = {name: [] for name in ("pair", "dev_pair", "test_pair", "synthetic")}
-    return argparse.Namespace(**{"data": Path("absent"), **nothing, **changes})
+    return Namespace(**{"data": Path("absent"), **nothing, **changes})
 
 
 @pytest.fixture()
@@ -227,52 +224,41 @@ def test_an_epoch_repeats_each_corpus_as_configured(data_folder, tokenizer):
 
 
 def test_a_pair_of_files_replaces_the_folder(tmp_path):
-    for name in ("train.de", "train.en", "dev.de", "dev.en"):
-        (tmp_path / name).write_text(f"{name}\n{name} zwei\n")
-    files = [str(tmp_path / n) for n in ("train.de", "train.en", "dev.de", "dev.en")]
+    files = [tmp_path / name for name in ("train.de", "train.en", "dev.de", "dev.en")]
+    for file in files:
+        file.write_text(f"{file.name}\n{file.name} zwei\n")
     corpora_read = corpora.find(options(pair=[["de-en", *files[:2]]], dev_pair=[["de-en", *files[2:]]]), ["de-en"])
     assert [len(s.train.pairs) for s in corpora_read] == [2, 0] and [len(s.dev.pairs) for s in corpora_read] == [0, 2]
 
 
 def test_training_pairs_that_share_a_side_with_held_out_files_are_left_out(tmp_path):
-    files = {
-        "train.de": "eins\nzwei\ndrei",
-        "train.en": "one\ntwo\nthree",
-        "dev.de": "eins",
-        "dev.en": "first",
-        "test.de": "noch eins",
-        "test.en": "Two",
-    }
-    for name, lines in files.items():
-        (tmp_path / name).write_text(lines + "\n")
-    rows = {
-        name: [["de-en", str(tmp_path / f"{name}.de"), str(tmp_path / f"{name}.en")]]
-        for name in ("train", "dev", "test")
-    }
-    corpora_read = corpora.find(options(pair=rows["train"], dev_pair=rows["dev"], test_pair=rows["test"]), ["de-en"])
+    rows = {}
+    for name, german, english in (
+        ("pair", "eins\nzwei\ndrei\n", "one\ntwo\nthree\n"),
+        ("dev_pair", "eins\n", "first\n"),
+        ("test_pair", "noch eins\n", "Two\n"),
+    ):
+        rows[name] = [["de-en", tmp_path / f"{name}.de", tmp_path / f"{name}.en"]]
+        for file, text in zip(rows[name][0][1:], (german, english)):
+            file.write_text(text)
+    corpora_read = corpora.find(options(**rows), ["de-en"])
     assert [pair for splits in corpora_read for pair in splits.train.pairs] == [("drei", "three")]
-    assert [len(s.dev.pairs) for s in corpora_read] == [0, 1, 0] and [len(s.test.pairs) for s in corpora_read] == [
-        0,
-        0,
-        1,
-    ]
+    assert [(len(s.dev.pairs), len(s.test.pairs)) for s in corpora_read] == [(0, 0), (1, 0), (0, 1)]
 
 
 def test_synthetic_sources_are_tagged_and_used_in_one_direction(data_folder, tokenizer, tmp_path):
     (tmp_path / "made.de").write_text("ein Hund\nval de 1\ntrain de 3\n")
     (tmp_path / "real.en").write_text("A dog.\nUnheard.\nval en 0\n")
-    directions = ["de-en", "en-de"]
-    corpora_read = corpora.find(
-        options(data=data_folder, synthetic=[["de-en", tmp_path / "made.de", tmp_path / "real.en"]]), directions
-    )
+    directions, made = ("de-en", "en-de"), ["de-en", tmp_path / "made.de", tmp_path / "real.en"]
+    corpora_read = corpora.find(options(data=data_folder, synthetic=[made]), directions)
     assert corpora_read[-1].train.oriented("de-en") == [(f"{TAG} ein Hund", "A dog.")]  # the others would leak
     assert corpora_read[-1].train.oriented("en-de") == [] and not corpora_read[-1].dev.pairs
-    without, _ = drawn(corpora_read[:-1], TrainConfig(directions=tuple(directions)), tokenizer)
-    once, _ = drawn(corpora_read, TrainConfig(directions=tuple(directions)), tokenizer)
+    without, _ = drawn(corpora_read[:-1], TrainConfig(directions=directions), tokenizer)
+    once, _ = drawn(corpora_read, TrainConfig(directions=directions), tokenizer)
     assert len(once.source) == len(without.source) + 1
     with_tag = tokenizer.encode_source(f"{TAG} ein Hund", "en")
     assert with_tag in map(list, once.source) and with_tag[-2:] == tokenizer.encode_source("ein Hund", "en")[-2:]
-    twice, _ = drawn(corpora_read, TrainConfig(directions=tuple(directions), repeats=(("synthetic", 2),)), tokenizer)
+    twice, _ = drawn(corpora_read, TrainConfig(directions=directions, repeats=(("synthetic", 2),)), tokenizer)
     assert len(twice.source) == len(once.source) + 1
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.mixture import Mixture
 from attention_atlas.model.training.sources.folder import read_news
 from attention_atlas.model.training.sources.readers import Corpus, read_table
+from tests.model.training.test_corpora import write_gz
 
 
 def test_fractions_of_a_corpus_are_sampled_and_whole_repeats_contain_every_pair(tokenizer):
@@ -24,16 +23,11 @@ def test_fractions_of_a_corpus_are_sampled_and_whole_repeats_contain_every_pair(
     assert sorted(epochs[0].source) != sorted(epochs[1].source)
 
 
-def write(path, text: str) -> None:
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        file.write(text)
-
-
 def test_news_is_split_by_year(tmp_path):
     for name in ("newstest2012", "newstest2013", "newstest2018.deen", "newsdiscusstest2015.enfr"):
-        write(tmp_path / f"{name}.de.gz", f"{name} de\n")
-        write(tmp_path / f"{name}.en.gz", f"{name} en\n")
-    write(tmp_path / "newstest2014.de.gz", "allein\n")  # its English side is missing
+        for language in ("de", "en"):
+            write_gz(tmp_path / f"{name}.{language}.gz", [f"{name} {language}"])
+    write_gz(tmp_path / "newstest2014.de.gz", ["allein"])  # its English side is missing
     parts = read_news(tmp_path, ("de", "en"))
     assert parts["train"].pairs == (("newstest2012 de", "newstest2012 en"),)
     assert parts["dev"].pairs == (("newstest2013 de", "newstest2013 en"),) and len(parts["test"].pairs) == 2
@@ -41,8 +35,8 @@ def test_news_is_split_by_year(tmp_path):
 
 
 def test_a_table_has_two_columns(tmp_path):
-    write(tmp_path / "deu-eng.tsv.gz", "A dog.\tEin Hund.\n")
+    write_gz(tmp_path / "deu-eng.tsv.gz", ["A dog.\tEin Hund."])
     assert read_table(tmp_path / "deu-eng.tsv.gz", "English TAB German") == [["A dog.", "Ein Hund."]]
-    write(tmp_path / "bad.tsv.gz", "A dog.\tEin Hund.\nA cat.\n")
+    write_gz(tmp_path / "bad.tsv.gz", ["A dog.\tEin Hund.", "A cat."])
     with pytest.raises(ValueError, match="line 2"):
         read_table(tmp_path / "bad.tsv.gz", "English TAB German")

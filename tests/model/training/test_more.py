@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,7 @@ import pytest
 from attention_atlas.model.training import corpora
 from attention_atlas.model.training.sources.folder import read_folder
 from attention_atlas.model.training.sources.more import is_plausible, read_rows
-from tests.model.training.test_corpora import options, write_tatoeba
-
-
-def bucket(sentence: str) -> int:
-    return int(hashlib.sha1(sentence.lower().encode()).hexdigest(), 16) % 100
+from tests.model.training.test_corpora import bucket, options, write_gz, write_tatoeba
 
 
 def english(wanted, count: int, form: str = "We saw {} birds there.") -> list[str]:
@@ -33,10 +27,8 @@ def french(sentence: str) -> str:
 
 
 def write_more(folder: Path, **files: list[tuple[str, str, str]]) -> None:
-    (folder / "more").mkdir(exist_ok=True)
     for name, rows in files.items():
-        text = "".join("\t".join(row) + "\n" for row in rows)
-        (folder / "more" / f"{name.replace('_', '-')}.tsv.gz").write_bytes(gzip.compress(text.encode()))
+        write_gz(folder / "more" / f"{name.replace('_', '-')}.tsv.gz", map("\t".join, rows))
 
 
 def parts(folder: Path, pair: tuple[str, str]) -> dict[str, dict[str, set]]:
@@ -68,10 +60,7 @@ def test_files_of_one_domain_are_one_corpus_with_its_own_share_held_out(tmp_path
 
 
 def test_no_held_out_sentence_of_one_corpus_trains_in_another_on_any_side(tmp_path):
-    (held,), (free,) = (
-        english({3}, 1),
-        english({50}, 1),
-    )  # test of the chats, which hold out 4 %; nothing of the stories
+    (held,), (free,) = english({3}, 1), english({50}, 1)  # test of the chats, which hold out 4 %; not of the stories
     other = "An entirely other sentence is here."
     assert bucket(other) > 10
     stories = [(held, "Ganz anders.", ""), (other, german(held), ""), (other, "", french(held)), *rows_of(free)]
@@ -109,30 +98,27 @@ def test_only_familiar_words_of_dictionaries_are_trained_on(tmp_path):
         "we/there\twir",
         "we saw cormorants\twir sahen Kormorane",
     )
-    (tmp_path / "dictionary").mkdir()
     path = tmp_path / "dictionary" / "deu-eng.tsv.gz"
-    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    write_gz(path, lines)
     corpus = {s.train.name: s.train.pairs for s in corpora.find(options(data=tmp_path), ["de-en"])}
     assert corpus["dictionary"] == (("Vögel", "birds"),) == corpus["lexicon"]  # nobody met a somebody
     assert "dictionary" not in {s.train.name for s in read_folder(tmp_path, [("fr", "en")])}
-    path.write_bytes(gzip.compress(b"dog\tHund\nbird\n"))
+    write_gz(path, ["dog\tHund", "bird"])
     with pytest.raises(ValueError, match="line 2: expected English TAB German, found 1"):
         corpora.find(options(data=tmp_path), ["de-en"])
 
 
 def test_abbreviations_of_a_dictionary_are_written_out(tmp_path):
-    (tmp_path / "dictionary").mkdir()
-    line = "to take sb.’s word for sth.\tjdm. etw. aufs Wort glauben\n"
-    (tmp_path / "dictionary" / "deu-eng.tsv.gz").write_bytes(gzip.compress(line.encode()))
+    line = "to take sb.’s word for sth.\tjdm. etw. aufs Wort glauben"
+    write_gz(tmp_path / "dictionary" / "deu-eng.tsv.gz", [line])
     (corpus,) = read_folder(tmp_path, [("de", "en")])
     assert corpus.train.pairs == (("jemandem etwas aufs Wort glauben", "to take somebody's word for something"),)
 
 
 def test_a_row_without_three_columns_is_refused(tmp_path):
-    path = tmp_path / "x.tsv.gz"
-    path.write_bytes(gzip.compress(b"A dog.\tEin Hund.\t\nA cat.\tEine Katze.\n"))
+    write_gz(tmp_path / "x.tsv.gz", ["A dog.\tEin Hund.\t", "A cat.\tEine Katze."])
     with pytest.raises(ValueError, match="line 2: expected English TAB German TAB French, found 2"):
-        read_rows(path)
+        read_rows(tmp_path / "x.tsv.gz")
 
 
 @pytest.mark.parametrize(
