@@ -13,7 +13,6 @@ from attention_atlas.model.analysis.trust import FILE, load_trust, read_trace, r
 from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.interventions import Interventions
-from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import tokens_from_spelling
 from attention_atlas.model.trace.trust import SIGNALS, Reading, SignalScore, Trust, auroc, baselines
@@ -36,12 +35,10 @@ FAITHFUL = Reading(
         ("unmoved", {"without_source": np.log([0.1, 0.8, 0.01, 0.5])}, (1,)),
         ("detached", {"share": np.array([0.7, 0.8, 0.1, 0.6])}, (2,)),
         ("unread", {"columns": np.array([0.9, 0.8, 0.05, 0.9, 0.0])}, (2,)),
-        ("repeated", {"target": ("▁the", "▁dog", "▁the", "▁dog")}, (0, 1, 2, 3)),
+        ("repeated", {"target": ("▁the", "▁dog", "▁the", "▁dog")}, (2, 3)),  # not what was said first
     ],
 )
 def test_signals_find_and_locate_planted_faults(name, changed, place):
-    if name == "repeated":
-        place = (2, 3)  # what is said again, not what was said first
     signal, faulty = SIGNALS[name], replace(FAITHFUL, **changed)
     assert signal.measure(faulty) > signal.measure(FAITHFUL)
     assert signal.place(faulty) == place
@@ -89,7 +86,7 @@ def test_reading_matches_the_trace_and_alti(tiny_translator, trace):
 
 
 def test_reading_of_a_changed_model_keeps_the_plain_empty_source(tiny_translator, trace):
-    off = Interventions(heads_off=frozenset({(AttentionKind.CROSS, 0, 1)}))
+    off = Interventions(heads_off={("cross", 0, 1)})
     changed = tiny_translator.trace(SENTENCES[0], target=SENTENCES[1], interventions=off)
     reading, plain = (read_trace(tiny_translator, one) for one in (changed, trace))
     np.testing.assert_allclose(reading.log_probability, changed.log_probability, atol=1e-4)
@@ -117,12 +114,10 @@ def test_only_passed_signals_of_these_weights_are_shown(tmp_path):
     weak, doubtful = replace(good, signal="detached", gain=0.02), replace(good, signal="unmoved", low=-0.01)
     trust = Trust(dict.fromkeys(SIGNALS, 0.4), (good, weak, doubtful))
     assert trust.shown_signals == ("unsure",)
-    assert trust.alarms(replace(FAITHFUL, log_probability=np.log([0.1] * 4))) == ["unsure"] and not trust.alarms(
-        FAITHFUL
-    )
+    assert trust.alarms(replace(FAITHFUL, log_probability=np.log([0.1] * 4))) == ["unsure"]
+    assert not trust.alarms(FAITHFUL)
     own = replace(good, on="provoked", gain=0.05)  # of its own translations, which are what the page shows
     assert Trust({}, (good, own, replace(own, low=-0.1))).best_score("unsure") == own
     (tmp_path / FILE).write_text(json.dumps({"digest": "abc", "trust": {"de-en": trust.to_json()}}))
-    assert load_trust(tmp_path, "abc")["de-en"] == trust and load_trust(tmp_path, "other") == {} == load_trust(
-        None, "abc"
-    )
+    assert load_trust(tmp_path, "abc")["de-en"] == trust
+    assert load_trust(tmp_path, "other") == load_trust(None, "abc") == {}

@@ -16,6 +16,7 @@ from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.trace.edits import Scale
 from attention_atlas.model.trace.kinds import Side, SubLayerName
 from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.translator import Translator
 from tests.conftest import build_tiny_model
 
 PAIRS = [
@@ -24,10 +25,14 @@ PAIRS = [
 ]
 
 
+def runs_of(translator: Translator, pairs: list[Pair]) -> PairRuns:
+    config = translator.config
+    return PairRuns(translator, build_graph(config), make_batch(pairs, config.pad_id, torch.device("cpu")))
+
+
 @pytest.fixture(scope="module")
 def runs(tiny_translator) -> PairRuns:
-    config = tiny_translator.config
-    return PairRuns(tiny_translator, build_graph(config), make_batch(PAIRS, config.pad_id, torch.device("cpu")))
+    return runs_of(tiny_translator, PAIRS)
 
 
 def test_number_of_edges_of_the_shipped_shape():
@@ -67,12 +72,9 @@ def test_differences_of_edges_sum_to_the_difference_of_the_receivers_input(tiny_
     ]
     seen = set()
     for part, readers in runs.graph.receivers.items():
-        change = (
-            runs.outputs.first(readers.side, readers.num_senders)
-            - runs.changed_outputs.first(readers.side, readers.num_senders)
-        ).sum(0)
+        sent = [o.first(readers.side, readers.num_senders).sum(0) for o in (runs.outputs, runs.changed_outputs)]
         own, other = (_read_by(part, output) for output in outputs)
-        torch.testing.assert_close(change, own - other, atol=1e-4, rtol=0)
+        torch.testing.assert_close(sent[0] - sent[1], own - other, atol=1e-4, rtol=0)
         seen.add(part.split(".")[-1])
     assert seen == {"q", "k", "v", "ffn", "logits"}
 
@@ -140,9 +142,7 @@ def test_eap_ig_with_one_step_equals_eap(tiny_translator):
 
 def test_exact_score_is_the_effect_of_cutting_the_edge(tiny_translator):
     circuit = circuits.find_circuit(tiny_translator, PAIRS[:1], "exact")
-    runs = PairRuns(
-        tiny_translator, circuit.graph, make_batch(PAIRS[:1], tiny_translator.config.pad_id, torch.device("cpu"))
-    )
+    runs = runs_of(tiny_translator, PAIRS[:1])
     gates = np.ones(len(circuit.graph))
     gates[17] = 0
     assert circuit.scores[17] == pytest.approx(float(runs.leads_with(gates)[0] - runs.lead[0]), abs=1e-6)
@@ -163,12 +163,10 @@ def test_keep_paths_drops_edges_without_a_path_to_the_logits(tiny_translator):
 def test_top_edges_returns_at_least_count_edges_sorted_by_score(tiny_translator):
     circuit = circuits.find_circuit(tiny_translator, PAIRS, "eap")
     for count in (1, 7, 40):
-        assert (
-            len(circuit.top_edges(count)) >= count > int(circuit.select_edges(circuit.candidates_for(count) - 1).sum())
-        )
-    assert [abs(score) for _, score in circuit.top_edges(40)] == sorted(
-        (abs(s) for _, s in circuit.top_edges(40)), reverse=True
-    )
+        fewer = circuit.select_edges(circuit.candidates_for(count) - 1)
+        assert len(circuit.top_edges(count)) >= count > int(fewer.sum())
+    sizes = [abs(score) for _, score in circuit.top_edges(40)]
+    assert sizes == sorted(sizes, reverse=True)
 
 
 def test_find_circuit_recovers_a_planted_circuit(tokenizer, tiny_translator):
@@ -178,11 +176,7 @@ def test_find_circuit_recovers_a_planted_circuit(tokenizer, tiny_translator):
     circuit = circuits.find_circuit(translator, PAIRS, "eap-ig")
     true = {
         *(Edge("encoder.embed", f"encoder.0.self.{letter}.1") for letter in "qkv"),
-        *(
-            Edge(sender, "decoder.1.cross." + letter)
-            for sender in ("encoder.0.self.1", "encoder.embed")
-            for letter in ("k.2", "v.2")
-        ),
+        *(Edge(f"encoder.{part}", f"decoder.1.cross.{letter}.2") for part in ("0.self.1", "embed") for letter in "kv"),
         Edge("decoder.1.cross.2", "logits"),
     }
     labels, values = np.array([edge in true for edge in circuit.graph.edges]), np.abs(circuit.scores)
@@ -214,46 +208,51 @@ def planted(tokenizer, translator):
     return other
 
 
-def test_unusable_pairs_and_models_raise(tiny_translator):
-    with pytest.raises(Refusal, match="single ones"):
-        circuits.make_pair(tiny_translator, "Hund", "Tisch", ("wheelbarrow of apples", "b"))
-    with pytest.raises(Refusal, match="the same: change a word"):
-        circuits.make_pair(tiny_translator, "Hund", "Hund", ("a", "b"))
-    for words in (("a", "a"), "ab", ("a",)):
-        with pytest.raises(ValueError, match="words "):
-            circuits.make_pair(tiny_translator, "Hund", "Tisch", words)
-    with pytest.raises(ValueError, match="fillings must be a list"):
-        circuits.make_pairs(tiny_translator, "Hund", "Tisch", {"Hund": "Boot"}, ("a", "b"))
-    with pytest.raises(ValueError, match="number of steps must be at least 1"):
-        circuits.find_circuit(tiny_translator, UNEQUAL, steps=0)
-    with pytest.raises(ValueError, match="its edits would be missing"):
-        circuits.find_circuit(tiny_translator.edit({"encoder.final": Scale(0.5)}), UNEQUAL)
-    with pytest.raises(ValueError, match="no pairs"):
-        circuits.find_circuit(tiny_translator, [])
-    with pytest.raises(Refusal, match="not a sum of its parts"):
-        build_graph(ModelConfig(100, norm_first=False))
-
-
 UNEQUAL = [
     Pair((4, 20, 31, 45, 2), (4, 20, 2), (1, 30, 41), 40, 50),
     Pair((4, 61, 2), (4, 61, 70, 33, 2), (1, 22), 44, 57),  # of other lengths than the first pair: padded
 ]
 
 
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda t: circuits.make_pair(t, "Hund", "Tisch", ("wheelbarrow of apples", "b")), Refusal, "single ones"),
+        (lambda t: circuits.make_pair(t, "Hund", "Hund", ("a", "b")), Refusal, "the same: change a word"),
+        (lambda t: circuits.make_pair(t, "Hund", "Tisch", ("a", "a")), ValueError, "words "),
+        (lambda t: circuits.make_pair(t, "Hund", "Tisch", "ab"), ValueError, "words "),
+        (lambda t: circuits.make_pair(t, "Hund", "Tisch", ("a",)), ValueError, "words "),
+        (
+            lambda t: circuits.make_pairs(t, "Hund", "Tisch", {"Hund": "x"}, ("a", "b")),
+            ValueError,
+            "fillings must be a list",
+        ),
+        (lambda t: circuits.find_circuit(t, UNEQUAL, steps=0), ValueError, "number of steps must be at least 1"),
+        (
+            lambda t: circuits.find_circuit(t.edit({"logits": Scale(2.0)}), UNEQUAL),
+            ValueError,
+            "its edits would be missing",
+        ),
+        (lambda t: circuits.find_circuit(t, []), ValueError, "no pairs"),
+        (lambda t: build_graph(ModelConfig(100, norm_first=False)), Refusal, "not a sum of its parts"),
+    ],
+)
+def test_unusable_pairs_and_models_raise(tiny_translator, call, error, words):
+    with pytest.raises(error, match=words):
+        call(tiny_translator)
+
+
 def test_pairs_of_unequal_length_compare_the_decoders_senders(tiny_translator):
     """All decoder edges give the sentence's lead, none the changed sentence's, and EAP-IG scores sum to the
     difference; encoder edges cannot be cut."""
     circuit = circuits.find_circuit(tiny_translator, UNEQUAL, "eap-ig", steps=200)
-    runs = PairRuns(
-        tiny_translator, circuit.graph, make_batch(UNEQUAL, tiny_translator.config.pad_id, torch.device("cpu"))
-    )
+    runs = runs_of(tiny_translator, UNEQUAL)
     of_decoder = np.array([edge.sender.startswith("decoder.") for edge in circuit.graph.edges])
     assert (circuit.cuttable == of_decoder).all() and not circuit.scores[~of_decoder].any()
     with torch.inference_mode():
         for pair, lead in zip(UNEQUAL, runs.changed_lead):
-            logits = tiny_translator.model(torch.tensor([pair.changed_ids]), torch.tensor([pair.target_ids])).logits[
-                0, -1
-            ]
+            changed = torch.tensor([pair.changed_ids])
+            logits = tiny_translator.model(changed, torch.tensor([pair.target_ids])).logits[0, -1]
             assert float(lead) == pytest.approx(float(logits[pair.token_id] - logits[pair.contrast_id]), abs=1e-4)
     torch.testing.assert_close(runs.leads_with(np.ones(len(of_decoder))), runs.lead, atol=1e-5, rtol=0)
     torch.testing.assert_close(runs.leads_with(~of_decoder), runs.changed_lead, atol=1e-5, rtol=0)

@@ -38,10 +38,8 @@ def test_planted_directions_are_found():
 
 def test_projecting_on_a_whole_basis_returns_the_rows():
     generator = torch.Generator().manual_seed(0)
-    rows, directions = (
-        torch.randn(7, 6, generator=generator),
-        torch.eye(6) + 0.1 * torch.randn(6, 6, generator=generator),
-    )
+    rows = torch.randn(7, 6, generator=generator)
+    directions = torch.eye(6) + 0.1 * torch.randn(6, 6, generator=generator)
     torch.testing.assert_close(project(directions, torch.ones(6), 6, rows), rows, atol=1e-2, rtol=0)
 
 
@@ -57,14 +55,11 @@ def test_recovered_loss_is_0_for_the_mean_and_1_for_the_stream(tiny_translator, 
     assert set(qualities) == {"dictionary", "random", "neurons"} and qualities["dictionary"].active <= 4
     assert qualities["dictionary"].explained > qualities["random"].explained
     silent = replace(dictionary, encoder=torch.zeros_like(dictionary.encoder), bias=-torch.ones(40))
-    assert measure_qualities(tiny_translator, PLACE, silent, rows, texts)["dictionary"].recovered == pytest.approx(
-        0, abs=1e-3
-    )
     both = torch.cat([torch.eye(rows.shape[1]), -torch.eye(rows.shape[1])])
     exact = Dictionary(both, torch.zeros(len(both)), both, dictionary.centre, 1.0, len(both))
-    assert measure_qualities(tiny_translator, PLACE, exact, rows, texts)["dictionary"].recovered == pytest.approx(
-        1, abs=1e-3
-    )
+    for other, recovered in ((silent, 0), (exact, 1)):
+        quality = measure_qualities(tiny_translator, PLACE, other, rows, texts)["dictionary"]
+        assert quality.recovered == pytest.approx(recovered, abs=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["neurons", "dictionary"])
@@ -84,13 +79,10 @@ def test_peaks_are_the_largest_activations_of_each_sentence(tiny_translator, dic
         np.testing.assert_allclose(rows.max(0).values.clamp(min=0), values[line], atol=1e-5)
         np.testing.assert_allclose(units.activations(ids).max(0), values[line], atol=1e-5)
     if kind == "neurons":  # what they add up to is what the layer adds
-        run_places = tiny_translator.run(
-            TEXTS[:1], names=["encoder.0.ffn.post", "encoder.0.ffn.out"], direction="de-en"
-        )
+        post, out = "encoder.0.ffn.post", "encoder.0.ffn.out"
+        run = tiny_translator.run(TEXTS[:1], names=[post, out], direction="de-en")
         bias = tiny_translator.model.encoder.layers[0].feed_forward.contract.bias
-        torch.testing.assert_close(
-            run_places["encoder.0.ffn.post"] @ units.directions + bias, run_places["encoder.0.ffn.out"]
-        )
+        torch.testing.assert_close(run[post] @ units.directions + bias, run[out])
 
 
 @pytest.mark.long
