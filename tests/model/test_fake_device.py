@@ -26,7 +26,6 @@ from attention_atlas.model.analysis.formulas import projections, space
 from attention_atlas.model.analysis.lenses.decoder import decoder_lens
 from attention_atlas.model.analysis.steering import compute_steering_vector
 from attention_atlas.model.analysis.why import case
-from attention_atlas.model.analysis.why.case import open_case
 from attention_atlas.model.analysis.why.experiments import cutting
 from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.checks.verify import verify
@@ -35,7 +34,7 @@ from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, 
 from attention_atlas.model.train import SummedLoss
 from attention_atlas.model.training.batches import Examples, make_batch
 from attention_atlas.model.translator import Translator
-from tests.conftest import SENTENCES, TINY_LIMITS
+from tests.conftest import SENTENCES, TINY_LIMITS, build_tiny_model
 from tests.fake_device import FAKES, Fake, fake_device
 
 TEXT = SENTENCES[0]
@@ -54,12 +53,8 @@ def translator(device, tiny_checkpoint) -> Translator:
 
 def test_the_fake_device_refuses_what_a_gpu_refuses(device):
     here, there = torch.ones(3), torch.ones(3, device=device)
-    assert (
-        there.device == device
-        and there.is_cuda != there.is_mps
-        and isinstance(there * 2, Fake)
-        and here.device.type == "cpu"
-    )
+    assert there.device == device and there.is_cuda != there.is_mps and isinstance(there * 2, Fake)
+    assert here.device.type == "cpu"
     with pytest.raises(RuntimeError, match="same device"):
         here + there
     with pytest.raises(RuntimeError, match="same device"):
@@ -91,14 +86,8 @@ def test_translations_traces_and_maps_agree_with_the_cpu(translator, tiny_transl
     assert wide == tiny_translator.translate_batch(SENTENCES[:3], beam=3, length_penalty=1.0)
 
 
-@pytest.mark.parametrize(
-    "interventions",
-    [
-        Interventions(heads_off=frozenset({(AttentionKind.CROSS, 1, 0)})),
-        Interventions(heads_off=frozenset({(AttentionKind.ENCODER_SELF, 0, 2), (AttentionKind.DECODER_SELF, 2, 3)})),
-    ],
-)
-def test_interventions(translator, interventions):
+def test_interventions(translator):
+    interventions = Interventions(heads_off={("cross", 1, 0), ("encoder_self", 0, 2), ("decoder_self", 2, 3)})
     trace = translator.translate(TEXT, interventions=interventions)
     assert trace.device == str(translator.device)
     ablation.compare(translator, translator.translate(TEXT), interventions)
@@ -137,6 +126,7 @@ def test_attributions_agree_with_the_cpu(translator, tiny_translator):
     for used in (translator, tiny_translator):
         trace = used.translate(TEXT)
         question = {"step": 1, "contrast": trace.top_ids[1][1]}
+        pair = Pair(trace.source_ids, trace.source_ids[::-1], trace.decoder_ids[:2], 5, 9)
         tables.append(
             [
                 why.attribute(used, trace, **question),
@@ -144,15 +134,12 @@ def test_attributions_agree_with_the_cpu(translator, tiny_translator):
                 why.measure_heads(used, trace, **question),
                 why.patch(used, trace, SENTENCES[2], **question),
                 why.find_smallest_set(used, trace),
-                circuits.find_circuit(
-                    used, [Pair(trace.source_ids, trace.source_ids[::-1], trace.decoder_ids[:2], 5, 9)]
-                ),
+                circuits.find_circuit(used, [pair]),
             ]
         )
-        cutting.measure_edges(open_case(used, trace, make_question(used, trace, 1)), AttentionKind.CROSS, 1, 2)
-        case.compare_outputs(
-            open_case(used, trace, make_question(used, trace, 1)), used.model.decoder.norm.weight.detach()[None]
-        )
+        opened = case.open_case(used, trace, make_question(used, trace, 1))
+        cutting.measure_edges(opened, AttentionKind.CROSS, 1, 2)
+        case.compare_outputs(opened, used.model.decoder.norm.weight.detach()[None])
         compute_steering_vector(used, SENTENCES[0], SENTENCES[2], place="encoder.final")
     for mine, theirs in zip(*tables):
         pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame(), atol=1e-4, rtol=1e-3)
@@ -166,8 +153,6 @@ def test_every_check_of_the_verify_tab(translator):
 def test_loss_and_gradients(device, tiny_model, tokenizer):
     examples = Examples.encode([*zip(SENTENCES[:4:2], SENTENCES[1:4:2])], tokenizer, "en", max_length=64)
     batch = make_batch(examples, np.arange(2), tokenizer)
-    from tests.conftest import build_tiny_model
-
     plain, moved = build_tiny_model(tokenizer), build_tiny_model(tokenizer).to(device)
     on_device = batch.to(device)
     SummedLoss(plain, 0.1)(batch.source, batch.inputs, batch.outputs).backward()
