@@ -68,9 +68,8 @@ def map_bytes(config: ModelConfig, n: int) -> int:
 def test_the_longest_text_and_the_longest_with_recorded_maps(config, longest, whole):
     limits = BatchLimits()
     assert limits.max_text_tokens(config) == pytest.approx(longest, rel=0.02)
-    with_maps = [
-        n for n in range(1, longest + 1) if not limits.needs_long_text_cache(config, n, min(2 * n + 10, longest - 1))
-    ]
+    lengths = range(1, longest + 1)
+    with_maps = [n for n in lengths if not limits.needs_long_text_cache(config, n, min(2 * n + 10, longest - 1))]
     assert with_maps == list(range(1, len(with_maps) + 1)) and len(with_maps) == pytest.approx(whole, rel=0.05)
     assert map_bytes(config, len(with_maps)) <= 64e6
     assert BatchLimits(tokens=100).max_text_tokens(config) == 100
@@ -130,11 +129,8 @@ def test_batches_stay_within_their_bytes(tokenizer, tiny_model):
     row = FLOAT * alone.config.pass_numbers(length, alone.step_limit(length))
     translator = make_translator(tiny_model, tokenizer, limits=BatchLimits(batch_bytes=5 * row // 2, tokens=64))
     assert translator.max_tokens == alone.max_tokens
-    sizes = []
-    translator._batcher._run = lambda requests: (
-        sizes.append(len(requests)),
-        trace_requests(translator, requests),
-    )[1]
+    sizes, run = [], translator._batcher._run
+    translator._batcher._run = lambda requests: sizes.append(len(requests)) or run(requests)
     jobs = [_Job(request, length, None) for _ in range(7)]
     translator._batcher._queue = list(jobs)
     while translator._batcher._queue:

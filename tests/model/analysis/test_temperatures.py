@@ -9,22 +9,15 @@ import torch
 from attention_atlas.model.analysis import temperatures
 from attention_atlas.model.analysis.lenses.decoder import streams_of
 from attention_atlas.model.trace.kinds import Side
-from tests.conftest import build_tiny_model
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."
 
 
-@pytest.fixture(scope="module")
-def own(tiny_translator):
-    return tiny_translator.translate(TEXT)
-
-
-def test_the_first_row_of_the_lens_reads_the_input(tokenizer):
-    model = build_tiny_model(tokenizer)
+def test_the_first_row_of_the_lens_reads_the_input(tiny_model):
     ids = torch.tensor([[1, 30, 41]])
     with torch.inference_mode():
-        output = model(torch.tensor([[4, 20, 2]]), ids, record=True)
-        expected = model.embed(ids, decoder=True)
+        output = tiny_model(torch.tensor([[4, 20, 2]]), ids, record=True)
+        expected = tiny_model.embed(ids, decoder=True)
     torch.testing.assert_close(streams_of(output, Side.DECODER)[0], expected, atol=1e-5, rtol=0)
 
 
@@ -35,7 +28,8 @@ def test_a_lens_needs_records(tiny_model):
         streams_of(output, Side.DECODER)
 
 
-def test_temperature_is_over_the_whole_vocabulary(tiny_translator, own):
+def test_temperature_is_over_the_whole_vocabulary(tiny_translator):
+    own = tiny_translator.translate(TEXT)
     details = temperatures.compute_details(tiny_translator, own.source_ids, own.target_ids)
     logits = tiny_translator.inspect(own.source_ids, own.target_ids).logits[0].double()
     for at, temperature in enumerate(temperatures.TEMPERATURES):

@@ -287,11 +287,6 @@ def test_gradients_flow_to_captured_tensors(translator):
     target = run["logits"][0, 2, 7]
     slopes = torch.autograd.grad(target, [run["encoder.embed"], run["decoder.0.resid_post"]])
     assert all(slope.abs().sum() > 0 for slope in slopes)
-    step = 1e-2 * slopes[0] / slopes[0].norm()
-    moved = steered.edit({"encoder.embed": lambda x, at: x + step}).run(
-        [TEXT], [steered.translate_batch([TEXT])[0]], names=["logits"]
-    )
-    assert moved["logits"].shape[-1] == 350
 
 
 @pytest.mark.parametrize("edit", [Replace(WIDE), lambda x, at: torch.linspace(-3, 3, 32).expand_as(x)])

@@ -35,6 +35,18 @@ def opened(run, tokenizer, update: int = 0, init=None, before: int = 0) -> Histo
     return History.of_run(run, tokenizer, update=update, init=init, before=before)
 
 
+def recorded(run, tokenizer, model, *updates: int, **options) -> History:
+    """Return the history of a run after these records."""
+    history = opened(run, tokenizer, **options)
+    for update in updates:
+        history.record(model, update)
+    return history
+
+
+def updates_of(history: History) -> list[int]:
+    return [int(record["updates"]) for record in history.records]
+
+
 def test_a_run_makes_about_twenty_records():
     for last in (800, 5000, 40_000):
         updates = [update for update in range(last + 1) if is_due(update, last)]
@@ -43,8 +55,7 @@ def test_a_run_makes_about_twenty_records():
 
 
 def test_a_record_holds_the_models_maps(run, tokenizer, tiny_model):
-    history = opened(run, tokenizer)
-    history.record(tiny_model, 0)
+    recorded(run, tokenizer, tiny_model, 0)
     with np.load(run / NAME, allow_pickle=False) as file:
         cross, loss = file["maps_cross_0"], file["loss"]
         facts = json.loads(str(file["facts"]))
@@ -56,8 +67,7 @@ def test_a_record_holds_the_models_maps(run, tokenizer, tiny_model):
 
 
 def test_a_record_holds_words_probabilities_and_products_of_states(run, tokenizer, tiny_model):
-    history = opened(run, tokenizer)
-    history.record(tiny_model, 0)
+    recorded(run, tokenizer, tiny_model, 0)
     translator = make_translator(tiny_model, tokenizer)
     trace = translator.trace(PROBE.source, target=PROBE.reference)
     output = translator.inspect(trace.source_ids, trace.target_ids)
@@ -72,13 +82,11 @@ def test_a_record_holds_words_probabilities_and_products_of_states(run, tokenize
 
 
 def test_values_that_an_earlier_version_did_not_record_are_nan(run, tokenizer, tiny_model):
-    history = opened(run, tokenizer)
-    history.record(tiny_model, 0)
+    history = recorded(run, tokenizer, tiny_model, 0)
     for name in [name for name in history.records[0] if name.startswith(("products", "log_probability"))]:
         del history.records[0][name]
     history.save()
-    later = opened(run, tokenizer)
-    later.record(tiny_model, 1)
+    recorded(run, tokenizer, tiny_model, 1)
     with np.load(run / NAME, allow_pickle=False) as file:
         for name in ("products_encoder_0", "log_probability_0"):
             assert np.isnan(file[name][0]).all() and np.isfinite(file[name][1]).all()
@@ -87,29 +95,23 @@ def test_values_that_an_earlier_version_did_not_record_are_nan(run, tokenizer, t
 def test_recording_does_not_change_the_model(run, tokenizer):
     model = build_tiny_model(tokenizer).train()
     before = [p.detach().clone() for p in model.parameters()]
-    opened(run, tokenizer).record(model, 1)
+    recorded(run, tokenizer, model, 1)
     assert model.training and all((a == b).all() for a, b in zip(before, model.parameters()))
 
 
 def test_a_resumed_run_drops_records_after_its_saved_state(run, tokenizer, tiny_model):
-    history = opened(run, tokenizer, before=100)
-    for update in (0, 1, 2, 4):
-        history.record(tiny_model, update)
+    recorded(run, tokenizer, tiny_model, 0, 1, 2, 4, before=100)
     resumed = opened(run, tokenizer, update=2)
-    assert [int(record["updates"]) for record in resumed.records] == [100, 101, 102] and resumed.before == 100
+    assert updates_of(resumed) == [100, 101, 102] and resumed.before == 100
 
 
 def test_a_warm_start_continues_the_history_of_its_checkpoint(run, tokenizer, tiny_model, tmp_path):
-    history = opened(run, tokenizer)
-    for update in (0, 1, 8):
-        history.record(tiny_model, update)
+    history = recorded(run, tokenizer, tiny_model, 0, 1, 8)
     later = tmp_path / "later"
     later.mkdir()
     copy_probes(run / PROBES, later)
-    second = opened(later, tokenizer, init=run)
-    second.record(tiny_model, 0)
-    second.record(tiny_model, 4)
-    assert [int(record["updates"]) for record in second.records] == [0, 1, 8, 12]
+    second = recorded(later, tokenizer, tiny_model, 0, 4, init=run)
+    assert updates_of(second) == [0, 1, 8, 12]
     assert second.is_continuation and not history.is_continuation and opened(later, tokenizer, update=4).is_continuation
 
 
@@ -118,20 +120,18 @@ def test_a_continued_run_makes_five_records():
 
 
 def test_a_warm_start_with_other_probes_starts_a_new_history(run, tokenizer, tiny_model, tmp_path):
-    history = opened(run, tokenizer)
-    history.record(tiny_model, 0)
-    history.record(tiny_model, 8)
+    recorded(run, tokenizer, tiny_model, 0, 8)
     later = tmp_path / "later"
     later.mkdir()
     (later / PROBES).write_text(json.dumps([{**vars(PROBE), "source": "Der Tee"}]))
     second = opened(later, tokenizer, init=run)
     assert not second.records and second.before == 8
     second.record(tiny_model, 0)
-    assert [int(record["updates"]) for record in second.records] == [8] and not second.is_continuation
+    assert updates_of(second) == [8] and not second.is_continuation
 
 
 def test_a_checkpoint_gets_the_digest_of_its_weights(run, tokenizer, tiny_model, tmp_path):
-    opened(run, tokenizer).record(tiny_model, 3)
+    recorded(run, tokenizer, tiny_model, 3)
     out = tmp_path / "out"
     out.mkdir()
     export(run, out, tiny_model, tokenizer, "0123456789abcdef")
@@ -159,7 +159,7 @@ def test_invalid_probes_are_named_in_the_error(tmp_path, tokenizer, probes, mess
 
 
 def test_a_history_of_other_sentences_or_a_damaged_one_is_refused(run, tokenizer, tiny_model):
-    opened(run, tokenizer).record(tiny_model, 0)
+    recorded(run, tokenizer, tiny_model, 0)
     (run / PROBES).write_text(json.dumps([{**vars(PROBE), "source": "Der Tee"}]))
     with pytest.raises(ValueError, match="other sentences"):
         opened(run, tokenizer)
