@@ -1,12 +1,21 @@
-"""Fixtures of all tests of model/: tiny models with the norm before and after each sub-layer."""
+"""Fixtures of all tests of model/: what a test may change, and the norm before and after each sub-layer."""
 
 from __future__ import annotations
+
+import shutil
+from pathlib import Path
 
 import pytest
 
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.text.tokenizer import Tokenizer
 from tests.conftest import build_tiny_model
+
+
+@pytest.fixture()
+def checkpoint_copy(tiny_checkpoint: Path, tmp_path: Path) -> Path:
+    """A copy of the checkpoint folder for the test to change."""
+    return Path(shutil.copytree(tiny_checkpoint, tmp_path / "copy"))
 
 
 @pytest.fixture(params=[True, False], ids=["pre-norm", "post-norm"])

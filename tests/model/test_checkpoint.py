@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -25,9 +24,8 @@ SOURCE, TARGET = torch.tensor([[4, 20, 31, 2]]), torch.tensor([[1, 30, 41]])
 
 
 @pytest.fixture()
-def folder(tiny_checkpoint: Path, tmp_path: Path) -> Path:
-    """A copy of the checkpoint for the test to damage."""
-    return Path(shutil.copytree(tiny_checkpoint, tmp_path / "copy"))
+def folder(checkpoint_copy: Path) -> Path:
+    return checkpoint_copy
 
 
 def refused(folder: Path, file: str) -> str:

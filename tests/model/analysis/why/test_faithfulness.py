@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
@@ -31,6 +30,8 @@ from attention_atlas.model.trace.why.faithfulness import (
     from_dict,
 )
 from tests import ROOT
+from tests.conftest import SENTENCES
+from tests.model.training.test_corpora import write_gz
 
 SAMPLES = ROOT / "tests" / "samples"  # written by earlier versions
 TEXT = "Der kleine Hund schläft unter dem Tisch."
@@ -70,11 +71,9 @@ def test_orders_measured_together_match_each_order_alone(case, counts):
 
 
 def test_methods_are_judged_by_another_replacement_than_their_own():
-    assert (
-        faithfulness.choose_deletion(occlusion.MASK.slug) is replace_words
-        and faithfulness.choose_deletion(occlusion.MEAN.slug) is mask_words
-    )
-    assert all(faithfulness.choose_deletion(name) is replace_words for name in METHODS if name != occlusion.MEAN.slug)
+    for name in METHODS:
+        expected = mask_words if name == occlusion.MEAN.slug else replace_words
+        assert faithfulness.choose_deletion(name) is expected
 
 
 def test_rank_words_leaves_out_symbols_and_puts_nan_last():
@@ -111,14 +110,7 @@ def test_redraw_weights_goes_from_the_top_to_everything(tiny_translator):
 
 def test_redrawn_weights_change_the_order_of_words(tiny_translator):
     """The median rank correlation, over sentences and methods that look at the token, is below 0.3."""
-    texts = (
-        TEXT,
-        "Meine Schwester malt ein rotes Boot.",
-        "Zwei Kinder bauen eine Burg aus Sand.",
-        "Heute scheint die Sonne über der Stadt.",
-        "Ich trinke morgens gern schwarzen Tee.",
-    )
-    stages = faithfulness.redraw_weights(tiny_translator.model)[-1:]
+    stages, texts = faithfulness.redraw_weights(tiny_translator.model)[-1:], SENTENCES[:10:2]
     scores = [faithfulness.examine_sentence(tiny_translator, text, "de-en", None, stages=stages) for text in texts]
     assert all(sentence is not None for sentence in scores)
     correlations = [
@@ -136,18 +128,17 @@ def test_sentences_with_too_few_words_are_left_out(tiny_translator, monkeypatch)
 
 
 @pytest.fixture()
-def arguments(tiny_checkpoint, tmp_path):
+def arguments(checkpoint_copy, tmp_path):
     file = tmp_path / "some.txt"
     file.write_text(f"{TEXT}\n", encoding="utf-8")
-    yield ["--checkpoint", str(tiny_checkpoint), "--sentences", str(file), "--randomised", "1"]
-    (tiny_checkpoint / FILE).unlink(missing_ok=True)
+    return ["--checkpoint", str(checkpoint_copy), "--sentences", str(file), "--randomised", "1"]
 
 
 @pytest.mark.long
-def test_program_writes_the_same_table_with_two_processes(tiny_checkpoint, arguments, capsys):
+def test_program_writes_the_same_table_with_two_processes(checkpoint_copy, arguments, capsys):
     main(arguments)
     table = capsys.readouterr().out
-    expected = json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8"))
+    expected = json.loads((checkpoint_copy / FILE).read_text(encoding="utf-8"))
     assert expected["sentences"] == 2 and [method["method"] for method in expected["methods"]] == list(METHODS)
     assert all(method.title in table for method in METHODS.values())
     assert "| redrawn down to | decoder layer 3 |" in table
@@ -157,23 +148,18 @@ def test_program_writes_the_same_table_with_two_processes(tiny_checkpoint, argum
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
     command = [*torchrun, "attention_atlas.model.faithfulness", *arguments, "--replace", "--device", "cpu"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=300)
-    assert json.loads((tiny_checkpoint / FILE).read_text(encoding="utf-8")) == expected
+    assert json.loads((checkpoint_copy / FILE).read_text(encoding="utf-8")) == expected
 
 
-def test_model_card_gets_its_section_and_a_new_one_replaces_it(tiny_checkpoint, arguments, tiny_translator, capsys):
-    card = tiny_checkpoint / "README.md"
+def test_model_card_gets_its_section_and_a_new_one_replaces_it(checkpoint_copy, arguments, capsys):
+    card = checkpoint_copy / "README.md"
     before = f"# tiny\n\n## Scores\n\nnone\n\n{BEFORE}\n\nmany\n"
     card.write_text(before, encoding="utf-8")
-    try:
-        main([*arguments[:-2], "--randomised", "0"])
-        card_text, table = card.read_text(encoding="utf-8"), faithfulness.load_faithfulness(tiny_checkpoint)
-    finally:
-        card.unlink()
+    main([*arguments[:-2], "--randomised", "0"])
+    card_text, table = card.read_text(encoding="utf-8"), faithfulness.load_faithfulness(checkpoint_copy)
     assert section(table) in capsys.readouterr().out and f"\n\n{section(table)}\n\n{BEFORE}\n" in card_text
-    assert (
-        card_text.replace(f"{section(table)}\n\n", "") == before
-        and with_section(card_text, section(table)) == card_text
-    )
+    assert card_text.replace(f"{section(table)}\n\n", "") == before
+    assert with_section(card_text, section(table)) == card_text
     assert table.digest in card_text and "2 sentences (some.txt)" in card_text and "redrawn" not in card_text
     assert not any(word in card_text for word in ("Hund", "Schwester"))
     newer = from_dict({**asdict(table), "sentences": 9})
@@ -196,29 +182,24 @@ def test_model_card_names_the_best_method_and_sorts_by_agreement():
     assert "leads with occlusion alone" in section(changed(table, methods=methods[:2]))
 
 
-def test_program_reads_development_sentences_from_a_data_folder(tiny_checkpoint, arguments, tmp_path, capsys):
+def test_program_reads_development_sentences_from_a_data_folder(checkpoint_copy, arguments, tmp_path, capsys):
     for part, lines in (
         ("train", ["Ein Haus ist rot.", "Zwei Katzen."]),
         ("val", [TEXT, "Das ist ein Baum."]),
         ("test_2016_flickr", ["Drei Männer."]),
     ):
         for language in ("de", "en", "fr"):
-            path = tmp_path / "data/multi30k/data/task1/raw" / f"{part}.{language}.gz"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    card = tiny_checkpoint / "README.md"
+            write_gz(tmp_path / "data/multi30k/data/task1/raw" / f"{part}.{language}.gz", lines)
+    card = checkpoint_copy / "README.md"
     card.write_text("# tiny\n", encoding="utf-8")
     limited = [*arguments[:2], "--data", str(tmp_path / "data"), "--limit", "1", "--randomised", "0"]
-    try:
-        main(limited)
-        assert not (tiny_checkpoint / FILE).exists() and HEADING in capsys.readouterr().out
-        main([*limited, "--out", str(tmp_path / FILE)])
-        assert not (tiny_checkpoint / FILE).exists() and card.read_text(encoding="utf-8") == "# tiny\n"
-    finally:
-        card.unlink()
+    main(limited)
+    assert not (checkpoint_copy / FILE).exists() and HEADING in capsys.readouterr().out
+    main([*limited, "--out", str(tmp_path / FILE)])
+    assert not (checkpoint_copy / FILE).exists() and card.read_text(encoding="utf-8") == "# tiny\n"
     table = from_dict(json.loads((tmp_path / FILE).read_text(encoding="utf-8")))
     assert table.corpus == "multi30k dev" and table.sentences == len(table.directions)
-    (tiny_checkpoint / FILE).write_text("{}", encoding="utf-8")
+    (checkpoint_copy / FILE).write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match="is there already: use --replace"):
         main(limited[:-4])
 

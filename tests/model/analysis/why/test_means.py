@@ -93,15 +93,12 @@ def test_project_sentences_are_unique_and_300_a_language():
         sentences("xx")
 
 
-def test_program_writes_means_beside_the_weights(tiny_checkpoint, tiny_translator, tmp_path, capsys):
+def test_program_writes_means_beside_the_weights(checkpoint_copy, tiny_translator, tmp_path, capsys):
     file = tmp_path / "some.txt"
     file.write_text("\n".join(TEXTS), encoding="utf-8")
-    try:
-        main(["--checkpoint", str(tiny_checkpoint), "--sentences", str(file), "--directions", "de-en"])
-        assert means.load_means(tiny_checkpoint / means.FILE, tiny_translator).sentences == 4
-        assert "4 sentences" in capsys.readouterr().out
-    finally:
-        (tiny_checkpoint / means.FILE).unlink()
+    main(["--checkpoint", str(checkpoint_copy), "--sentences", str(file), "--directions", "de-en"])
+    assert means.load_means(checkpoint_copy / means.FILE, tiny_translator).sentences == 4
+    assert "4 sentences" in capsys.readouterr().out
 
 
 def test_work_on_means_uses_the_same_sentences_in_every_process(tiny_checkpoint):
@@ -117,14 +114,10 @@ def test_work_on_means_uses_the_same_sentences_in_every_process(tiny_checkpoint)
     assert has_sentences("de-en") and not has_sentences("xx-en")
 
 
-def test_stored_means_are_used_only_for_their_weights(tiny_checkpoint, tmp_path):
-    folder = tmp_path / "copy"
-    folder.mkdir()
-    for path in tiny_checkpoint.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
-    translator = Translator.load(folder, "cpu")
+def test_stored_means_are_used_only_for_their_weights(checkpoint_copy):
+    translator = Translator.load(checkpoint_copy, "cpu")
     stored = means.compute_means(translator, {"de-en": ["Hund", "Boot"]})
-    means.save_means(folder / means.FILE, stored)
+    means.save_means(checkpoint_copy / means.FILE, stored)
     np.testing.assert_array_equal(find_means(translator, "de-en").source_embedding, stored.source_embedding)
     trace = translator.translate("Der Hund schläft.")
     page = Scene(trace, Selection(), translator, page_question=PageQuestion.of(trace, 2))

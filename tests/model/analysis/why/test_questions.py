@@ -31,13 +31,12 @@ def trace(tiny_translator):
     return tiny_translator.trace(TEXT, "de-en", target=[*ids, tiny_translator.tokenizer.end_id])
 
 
-def word_of(trace, step):
-    group = next(g for g in word_groups(trace.target_tokens) if step in g)
-    return "".join(trace.target_tokens[i] for i in group).replace("▁", "")
+def spelled(tokens, groups) -> list[str]:
+    return ["".join(tokens[i] for i in group).replace("▁", "") for group in groups]
 
 
 def test_default_step_is_the_least_certain_content_word(trace):
-    words = ["".join(trace.target_tokens[i] for i in g).replace("▁", "") for g in questions.content_words(trace)]
+    words = spelled(trace.target_tokens, questions.content_words(trace))
     assert words == ["small", "dog", "sleeps", "table"]
     pieces = [step for group in questions.content_words(trace) for step in group]
     step = questions.default_step(trace)
@@ -63,7 +62,7 @@ def test_default_step_is_the_least_certain_piece():
 def test_contractions_of_function_words_are_function_words(target, direction, expected):
     tokens = tokens_from_spelling(re.findall("▁?[^▁'’:]+|['’:]", "▁" + target.replace(" ", "▁")))
     groups = questions.content_words(SimpleNamespace(direction=direction, target_tokens=tokens))
-    assert ["".join(tokens[i] for i in group).replace("▁", "") for group in groups] == expected
+    assert spelled(tokens, groups) == expected
 
 
 def test_one_method_runs_no_other(tiny_translator, trace, monkeypatch):
@@ -82,9 +81,8 @@ def test_runner_up_is_the_most_probable_other_token(tiny_translator, trace):
         logits = tiny_translator.inspect(trace.source_ids, trace.target_ids).logits[0, step].clone()
         logits[written] = -np.inf
         assert question.contrast_id == int(logits.argmax()) and question.token_id == written
-    assert len(questions.list_contrasts(trace, 0)) == 5 and trace.target_ids[0] not in questions.list_contrasts(
-        trace, 0
-    )
+    contrasts = questions.list_contrasts(trace, 0)
+    assert len(contrasts) == 5 and trace.target_ids[0] not in contrasts
 
 
 def test_typed_contrast_counts_from_its_first_different_piece(tiny_translator, trace):
@@ -114,20 +112,21 @@ def test_typed_contrast_counts_from_its_first_different_piece(tiny_translator, t
     ],
 )
 def test_unusable_contrasts_raise(tiny_translator, trace, contrast, message):
-    step = next(i for i in range(9) if word_of(trace, i) == "small")
+    groups = word_groups(trace.target_tokens)
+    step = groups[spelled(trace.target_tokens, groups).index("small")][0]
     with pytest.raises(ValueError, match=message):
         questions.make_question(tiny_translator, trace, step, contrast)
 
 
 def test_unknown_steps_tokens_methods_and_layers_raise(tiny_translator, trace):
-    with pytest.raises(ValueError, match="no step 99"):
-        questions.make_question(tiny_translator, trace, 99)
-    with pytest.raises(ValueError, match="compared with itself"):
-        questions.make_question(tiny_translator, trace, 0, trace.target_ids[0])
-    with pytest.raises(ValueError, match="no method 'guess'"):
-        attribute(tiny_translator, trace, methods=("guess",))
-    with pytest.raises(ValueError, match="layers 0 to 2, found 3"):
-        attribute(tiny_translator, trace, cross_layer=3)
+    for options, message in (
+        ({"step": 99}, "no step 99"),
+        ({"step": 0, "contrast": trace.target_ids[0]}, "compared with itself"),
+        ({"methods": ("guess",)}, "no method 'guess'"),
+        ({"cross_layer": 3}, "layers 0 to 2, found 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            attribute(tiny_translator, trace, **options)
 
 
 @pytest.mark.parametrize("contrast", [Against.RUNNER_UP, Against.NOTHING, "castle", 5])
@@ -166,10 +165,10 @@ def test_traces_of_other_weights_raise(tiny_translator, hand_made_trace):
 def test_interventions_of_the_trace_hold_in_every_run(tiny_translator, trace):
     """Heads off, edges cut and positions shifted hold in every run; patches and old prose cannot be run again."""
     changes = Interventions(
-        heads_off=frozenset({(AttentionKind.CROSS, 1, 2)}),
+        heads_off={("cross", 1, 2)},
         target_positions=Positions(shift=1),
-        zeroed_edges=frozenset({Edge(AttentionKind.DECODER_SELF, 2, 1)}),
-        cut_edges=frozenset({Edge(AttentionKind.CROSS, 2, 3)}),
+        zeroed_edges={Edge("decoder_self", 2, 1)},
+        cut_edges={Edge("cross", 2, 3)},
     )
     broken = tiny_translator.trace(TEXT, "de-en", target=trace.target_ids, interventions=changes)
     for step in (2, 4):
