@@ -22,7 +22,6 @@ from transformers import (
 )
 
 from attention_atlas.model import checkpoint
-from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.text.interface import normalize_text
 from attention_atlas.model.trace.tokens import TokenKind
 from tests.conftest import SENTENCES
@@ -69,48 +68,24 @@ def strange_texts(count: int = 200) -> list[str]:
     return texts
 
 
-def opened(make, folder, **changes) -> Checkpoint:
-    make(folder, **changes).save_pretrained(folder)
-    return checkpoint.load(folder)
-
-
+GERMAN, CC25 = {"src_lang": "deu_Latn"}, {"decoder_start_token_id": 4 + 87 + 19}
 CASES = {
     "marian": (theirs.marian, {}, MarianTokenizer, {}, "de", "en"),
     "marian, separate vocabularies": (theirs.marian, {"separate": True}, MarianTokenizer, {}, "de", "en"),
     "m2m100": (theirs.m2m100, {}, M2M100Tokenizer, {"src_lang": "de"}, "de", "en"),
-    "nllb": (theirs.nllb, {}, NllbTokenizer, {"src_lang": "deu_Latn"}, "deu_Latn", "eng_Latn"),
-    "nllb, legacy": (
-        theirs.nllb,
-        {},
-        NllbTokenizer,
-        {"src_lang": "deu_Latn", "legacy_behaviour": True},
-        "deu_Latn",
-        "eng_Latn",
-    ),
+    "nllb": (theirs.nllb, {}, NllbTokenizer, GERMAN, "deu_Latn", "eng_Latn"),
+    "nllb, legacy": (theirs.nllb, {}, NllbTokenizer, {"legacy_behaviour": True, **GERMAN}, "deu_Latn", "eng_Latn"),
     "bart": (theirs.bart, {}, BartTokenizer, {}, "source", "target"),
     "blenderbot": (theirs.blenderbot, {}, BlenderbotTokenizer, {}, "source", "target"),
     "blenderbot-small": (theirs.blenderbot_small, {}, BlenderbotSmallTokenizer, {}, "source", "target"),
     "pegasus": (theirs.pegasus, {}, PegasusTokenizer, {}, "source", "target"),
     "t5": (theirs.t5, {}, T5Tokenizer, {}, "source", "target"),
     "mbart-50": (theirs.mbart, {}, MBart50Tokenizer, {"src_lang": "de_DE"}, "de_DE", "en_XX"),
-    "mbart cc25": (
-        theirs.mbart,
-        {"decoder_start_token_id": 4 + 87 + 19},
-        MBartTokenizer,
-        {"src_lang": "de_DE"},
-        "de_DE",
-        "ro_RO",
-    ),
+    "mbart cc25": (theirs.mbart, CC25, MBartTokenizer, {"src_lang": "de_DE"}, "de_DE", "ro_RO"),
 }
 
 
-WITHOUT_LANGUAGES = (
-    T5Tokenizer,
-    BartTokenizer,
-    BlenderbotTokenizer,
-    BlenderbotSmallTokenizer,
-    PegasusTokenizer,
-)
+WITHOUT_LANGUAGES = (T5Tokenizer, BartTokenizer, BlenderbotTokenizer, BlenderbotSmallTokenizer, PegasusTokenizer)
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
@@ -214,10 +189,12 @@ def test_text_continues_within_a_word(pair):
 
 
 def test_marian_for_many_targets_puts_the_symbol_first_and_refuses_unknown_languages(tmp_path):
-    model = opened(theirs.marian, tmp_path / "en-mul", symbols=(">>fra<<", ">>zho_Hans<<", ">>ROMANCE<<"))
-    ours, text = model.tokenizer, "Der Hund schläft."
+    folder, text = tmp_path / "en-mul", "Der Hund schläft."
+    theirs.marian(folder, symbols=(">>fra<<", ">>zho_Hans<<", ">>ROMANCE<<")).save_pretrained(folder)
+    model = checkpoint.load(folder)
+    ours = model.tokenizer
     assert model.directions == ("de-ROMANCE", "de-fra", "de-zho_Hans")
-    their = MarianTokenizer.from_pretrained(tmp_path / "en-mul")
+    their = MarianTokenizer.from_pretrained(folder)
     for code in ("fra", "zho_Hans", "ROMANCE"):
         assert ours.encode_source(text, code, "de") == their(f">>{code}<< {text}")["input_ids"]
     with pytest.raises(ValueError, match="no symbol for the language 'ita'"):

@@ -101,17 +101,15 @@ def test_a_single_pass_has_all_cores_and_parallel_ones_their_share():
     assert batches(1, length=1) == 1 and result == [4]  # a single waiting request
     with turns.turn():
         assert torch.get_num_threads() == 4  # and a single action on the page
-    others = [threading.Thread(target=batches, args=(item,), kwargs={"length": 1}) for item in (2,)]
-    for thread in others:
-        thread.start()
+    other = threading.Thread(target=batches, args=(2,), kwargs={"length": 1})
+    other.start()
     both.wait()
     with turns.turn():
         assert result == [4, 4] and torch.get_num_threads() == 2
         with turns.turn():
             assert torch.get_num_threads() == 1
     done.wait()
-    for thread in others:
-        thread.join(10)
+    other.join(10)
     with pytest.raises(ValueError, match="in words"), turns.turn():
         raise ValueError("in words")
     with turns.turn():  # whatever happened, no pass is still counted

@@ -20,8 +20,7 @@ BEGIN, END = Token("<2en>", TokenKind.SYMBOL), Token("</s>", TokenKind.SYMBOL)
 
 @pytest.fixture(scope="module", params=[(), ((CROSS, 1, 2),)], ids=["plain", "a head off"])
 def trace(request, tiny_translator):
-    heads_off = frozenset(request.param)
-    return tiny_translator.translate(SENTENCES[0], "de-en", interventions=Interventions(heads_off=heads_off))
+    return tiny_translator.translate(SENTENCES[0], "de-en", interventions=Interventions(heads_off=request.param))
 
 
 def test_words_on_which_rows_and_columns_agree_are_linked_token_by_token():

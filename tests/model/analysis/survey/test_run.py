@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -19,25 +20,14 @@ from attention_atlas.model.analysis.why.means import compute_means
 from attention_atlas.model.checkpoint import read_survey
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.survey.survey import Survey, to_json
+from attention_atlas.model.trace.survey.survey import DirectionSurvey, Survey, to_json
 from attention_atlas.model.trace.tokens import is_symbol
 from tests.conftest import SENTENCES
 
 ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
 GERMAN, ENGLISH = SENTENCES[0:10:2], SENTENCES[1:10:2]
-PAIRS = (
-    tuple(
-        itertools.islice(
-            ((f"{a} {b}", f"{c} {d}") for (a, c), (b, d) in itertools.product(zip(GERMAN, ENGLISH), repeat=2)), 20
-        )
-    )
-    + tuple(zip(GERMAN, ENGLISH)) * 6
-)
-
-
-@pytest.fixture()
-def few_sequences(monkeypatch):
-    monkeypatch.setattr(corpora, "SEQUENCES", 8)
+LINES = [*zip(GERMAN, ENGLISH)]
+PAIRS = (*((f"{a} {b}", f"{c} {d}") for (a, c), (b, d) in itertools.product(LINES[:4], LINES)), *LINES * 6)
 
 
 def corpus(pairs=PAIRS) -> Corpus:
@@ -51,15 +41,28 @@ def survey_of(translator, **options) -> SurveyRun:
     return run
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_sequences():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpora, "SEQUENCES", 8)
+        yield
+
+
+@pytest.fixture(scope="module")
+def measured(tiny_translator) -> tuple[SurveyRun, DirectionSurvey]:
+    """A run in one process, and what it measured."""
+    run = survey_of(tiny_translator)
+    return run, run.result(run.work())
+
+
 def write(tmp_path, translator, survey) -> dict:
     value = to_json(Survey(translator.name, translator.digest, {"de-en": survey}))
     (tmp_path / "heads.json").write_text(json.dumps(value))
     return value
 
 
-def test_means_equal_a_plain_loop(tiny_translator, few_sequences):
-    run = survey_of(tiny_translator)
-    survey = run.result(run.work())
+def test_means_equal_a_plain_loop(tiny_translator, measured):
+    _, survey = measured
     assert (survey.sentences, survey.skipped, survey.references) == (50, 0, True)
     previous, end, lengths = [], [], []
     for source, target in PAIRS:
@@ -72,18 +75,11 @@ def test_means_equal_a_plain_loop(tiny_translator, few_sequences):
         previous.append(np.mean([maps[:, :, t, t - 1] for t in words if t - 1 in words], 0))
         cross = output.weights(CROSS)[:, 0].double().numpy()
         end.append(cross[..., -1].mean(-1))
-        sizes = (
-            torch.stack(
-                [
-                    project_values(tiny_translator.model.attention(CROSS, i), record.attention(CROSS))[0]
-                    for i, record in enumerate(output.records(CROSS))
-                ]
-            )
-            .norm(dim=-1)
-            .detach()
-            .numpy()
-        )
-        scaled = cross * sizes[:, :, None]
+        values = [
+            project_values(tiny_translator.model.attention(CROSS, i), record.attention(CROSS))[0]
+            for i, record in enumerate(output.records(CROSS))
+        ]
+        scaled = cross * torch.stack(values).norm(dim=-1).detach().numpy()[:, :, None]
         lengths.append((scaled[..., -1] / scaled.sum(-1)).mean(-1))
     for kind, name, values in ((ENCODER, "previous", previous), (CROSS, "end", end), (CROSS, "end_norm", lengths)):
         estimate = survey.kinds[kind].statistics[name]
@@ -93,9 +89,8 @@ def test_means_equal_a_plain_loop(tiny_translator, few_sequences):
         np.testing.assert_allclose(estimate.high - estimate.low, 2 * 1.96 * error, rtol=0.35, atol=1e-4)
 
 
-def test_one_process_two_processes_and_resumed_ones_give_the_same_survey(tiny_translator, few_sequences, tmp_path):
-    plain = survey_of(tiny_translator)
-    expected = write(tmp_path, tiny_translator, plain.result(plain.work()))
+def test_one_process_two_processes_and_resumed_ones_give_the_same_survey(tiny_translator, measured, tmp_path):
+    expected = write(tmp_path, tiny_translator, measured[1])
     shared = survey_of(tiny_translator, parts=tmp_path / "shared")
     for rank in range(2):
         shared.parts.mkdir(exist_ok=True)
@@ -106,25 +101,24 @@ def test_one_process_two_processes_and_resumed_ones_give_the_same_survey(tiny_tr
         pass
 
     stopped = survey_of(tiny_translator, parts=tmp_path / "stopped")
+
+    def stop(done):
+        raise Killed
+
     for rank, world in ((0, 1), (1, 2), (0, 2)):
-
-        def stop(done):
-            raise Killed
-
         stopped.gather()
         with pytest.raises(Killed):
             stopped.work(rank, world, watch=stop)
     with pytest.raises(ValueError, match="not measured yet"):
         stopped.result()
-    (tmp_path / "stopped" / "de-en-gathered.npz").with_name("de-en-9.npz").write_bytes(
-        (tmp_path / "stopped" / "de-en-gathered.npz").read_bytes()
-    )  # killed between gathering and deleting
+    gathered = tmp_path / "stopped" / "de-en-gathered.npz"
+    shutil.copy(gathered, gathered.with_name("de-en-9.npz"))  # killed between gathering and deleting
     stopped.gather()
     stopped.work()
     assert write(tmp_path, tiny_translator, stopped.result()) == expected
 
 
-def test_parts_of_another_setting_are_skipped(tiny_translator, few_sequences, tmp_path):
+def test_parts_of_another_setting_are_skipped(tiny_translator, tmp_path):
     first = survey_of(tiny_translator, parts=tmp_path)
     first.gather()
     first.work()
@@ -133,12 +127,10 @@ def test_parts_of_another_setting_are_skipped(tiny_translator, few_sequences, tm
         other.result()
 
 
-def test_a_survey_is_read_back_from_its_file(tiny_translator, few_sequences, tmp_path):
-    run = survey_of(tiny_translator)
-    measured = run.result(run.work())
-    write(tmp_path, tiny_translator, measured)
+def test_a_survey_is_read_back_from_its_file(tiny_translator, measured, tmp_path):
+    write(tmp_path, tiny_translator, measured[1])
     loaded = read_survey(tmp_path / "heads.json", tiny_translator.digest).directions["de-en"]
-    for kind, survey in measured.kinds.items():
+    for kind, survey in measured[1].kinds.items():
         read = loaded.kinds[kind]
         assert read.head_names() == survey.head_names() and set(read.statistics) == set(survey.statistics)
         for name, estimate in survey.statistics.items():
@@ -153,9 +145,8 @@ def test_a_survey_is_read_back_from_its_file(tiny_translator, few_sequences, tmp
         read_survey(tmp_path / "heads.json", tiny_translator.digest)
 
 
-def test_examples_have_the_largest_the_smallest_and_typical_values(tiny_translator, few_sequences):
-    run = survey_of(tiny_translator)
-    survey = run.result(run.work()).kinds[ENCODER]
+def test_examples_have_the_largest_the_smallest_and_typical_values(tiny_translator, measured):
+    run, survey = measured[0], measured[1].kinds[ENCODER]
     values = []
     for text in run.lines:
         trace = tiny_translator.translate(text, "de-en")
