@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 
@@ -45,27 +43,31 @@ def value_at(output, place) -> torch.Tensor:
     return layer.before if place.after is None else layer.sublayer(place.after).after
 
 
-def patching(values: dict[Patch, PatchValue], **options) -> Sweep:
-    return Sweep(Interventions(patches=values), values=values, **options)
+def patching(values: dict[Patch, PatchValue]) -> Sweep:
+    return Sweep(Interventions(patches=values), values=values)
+
+
+def patched_from(output, *places, where: tuple[int, ...] | None = None, weights: torch.Tensor | None = None) -> Sweep:
+    """Return patches of places, at all or some positions, by their values in another pass."""
+    rows = slice(None) if where is None else where
+    return patching({Patch(place, where): PatchValue(value_at(output, place)[:, rows], weights) for place in places})
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_a_patch_with_the_original_value_or_weight_0_changes_nothing(model, place):
-    plain = run(model, CORRUPT)
-    own, other = value_at(plain, place), value_at(run(model, CLEAN), place)
-    repeated = run(model, CORRUPT, interventions=patching({Patch(place): PatchValue(own)}))
+    plain, clean = run(model, CORRUPT), run(model, CLEAN)
+    repeated = run(model, CORRUPT, interventions=patched_from(plain, place))
     torch.testing.assert_close(repeated.logits, plain.logits, atol=1e-5, rtol=0)
     for where in (None, (1, 3)):
-        value = other if where is None else other[:, where]
-        unmoved = patching({Patch(place, where): PatchValue(value, torch.zeros(1, 1))})
+        unmoved = patched_from(clean, place, where=where, weights=torch.zeros(1, 1))
         assert torch.equal(run(model, CORRUPT, interventions=unmoved).logits, plain.logits)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_a_patch_changes_only_its_own_place_and_positions(model, place):
-    plain, clean, where = run(model, CORRUPT), value_at(run(model, CLEAN), place), (2, 4)
-    patched = run(model, CORRUPT, interventions=patching({Patch(place, where): PatchValue(clean[:, where])}))
-    before = value_at(plain, place)
+    plain, source, where = run(model, CORRUPT), run(model, CLEAN), (2, 4)
+    patched = run(model, CORRUPT, interventions=patched_from(source, place, where=where))
+    before, clean = value_at(plain, place), value_at(source, place)
     if isinstance(place, HeadOutput):  # what the head said is on record as it was; what was heard is in the sum
         through = model.attention(place.kind, place.layer).output.weight[:, place.head * 8 : (place.head + 1) * 8]
         added, expected = (
@@ -94,7 +96,7 @@ def test_a_patched_sublayer_output_enters_the_residual_sum_and_norm(model):
 
 def test_patching_the_encoders_last_stream_equals_the_other_source(model):
     clean, place = run(model, CLEAN), Stream(Side.ENCODER, 1, FEED_FORWARD)
-    patched = run(model, CORRUPT, interventions=patching({Patch(place): PatchValue(value_at(clean, place))}))
+    patched = run(model, CORRUPT, interventions=patched_from(clean, place))
     torch.testing.assert_close(patched.logits, clean.logits, atol=1e-5, rtol=0)
 
 
@@ -113,9 +115,7 @@ def test_batch_rows_have_patches_of_their_own(model):
     assert torch.allclose(together.logits[-1], run(model, CORRUPT).logits[0], atol=1e-5)
     for index, place in enumerate(places):
         mine = tuple(where[i] for i in sorted({index % 3, (index + 1) % 3}))
-        alone = run(
-            model, CORRUPT, interventions=patching({Patch(place, mine): PatchValue(value_at(clean, place)[:, mine])})
-        )
+        alone = run(model, CORRUPT, interventions=patched_from(clean, place, where=mine))
         torch.testing.assert_close(together.logits[index], alone.logits[0], atol=1e-5, rtol=1e-5)
 
 
@@ -124,27 +124,18 @@ def test_a_patched_head_equals_a_closed_gate_with_a_replacement(model):
     place, gates = HeadOutput(CROSS, 1, 2), torch.ones(1, 3, 4)
     gates[0, 1, 2] = 0.4
     heard = clean.head_outputs(CROSS)  # [batch, layers, heads, query, d_head]
-    weighed = patching({Patch(place): PatchValue(value_at(clean, place), torch.tensor([[0.6]]))})
+    weighed = patched_from(clean, place, weights=torch.tensor([[0.6]]))
     gated = Sweep(gates={CROSS: gates}, replacements={CROSS: heard})
-    torch.testing.assert_close(
-        run(model, CORRUPT, interventions=weighed).logits,
-        run(model, CORRUPT, interventions=gated).logits,
-        atol=1e-5,
-        rtol=0,
-    )
+    pair = (run(model, CORRUPT, interventions=sweep).logits for sweep in (weighed, gated))
+    torch.testing.assert_close(*pair, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("where", [None, (1, 3)], ids=["all positions", "two positions"])
 def test_cached_equals_full(model, where):
     clean = run(model, CLEAN)
     decoder = [p for p in PLACES if getattr(p, "side", None) == Side.DECODER or getattr(p, "kind", ENCODER) != ENCODER]
-    values = {
-        Patch(place, where): PatchValue(
-            value_at(clean, place)[:, slice(None) if where is None else where], torch.tensor([[0.7]])
-        )
-        for place in decoder
-    }
-    sweep, source, target = patching(values), torch.tensor([CORRUPT]), torch.tensor([PREFIX])
+    sweep = patched_from(clean, *decoder, where=where, weights=torch.tensor([[0.7]]))
+    source, target = torch.tensor([CORRUPT]), torch.tensor([PREFIX])
     full = model(source, target, interventions=sweep).logits
     memory, cache = model.encode(source), KeyValueCache(3)
     for first, last in ((0, 1), (1, 2), (2, 5)):
@@ -154,14 +145,14 @@ def test_cached_equals_full(model, where):
 
 def test_padding_does_not_change_a_patched_sentence(model):
     clean, place = run(model, CLEAN), Stream(Side.ENCODER, 0, SELF)
-    sweep = patching({Patch(place, (2, 4)): PatchValue(value_at(clean, place)[:, (2, 4)])})
+    sweep = patched_from(clean, place, where=(2, 4))
     padded = pad([CORRUPT, [*CORRUPT[:3], *CORRUPT]], 0)
     together = model(padded, torch.tensor([PREFIX] * 2), interventions=sweep).logits
     torch.testing.assert_close(together[:1], run(model, CORRUPT, interventions=sweep).logits, atol=1e-4, rtol=0)
 
 
 def test_the_gradient_of_a_patchs_weight_is_its_central_difference(model):
-    model = copy.deepcopy(model).double()
+    model = model.double()
     clean, weights = run(model, CLEAN), torch.full((1, 2), 0.5, dtype=torch.float64, requires_grad=True)
     place = SubLayerOutput(Side.DECODER, 0, FEED_FORWARD)
     value = value_at(clean, place)[:, (1, 4)].detach()

@@ -14,7 +14,7 @@ from attention_atlas.model.decode.recorded import greedy_with_records
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.places.visit import Capture
-from attention_atlas.model.nets.sweep import PatchValue, Sweep, combine
+from attention_atlas.model.nets.sweep import Changes, PatchValue, Sweep, combine
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import Edge, Interventions, Patch, Positions, Stream
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
@@ -35,6 +35,10 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
     return pad(SOURCES, 0), pad(TARGETS, 0)
 
 
+def logits_of(model: Transformer, interventions: Changes) -> torch.Tensor:
+    return model(*batch(), interventions=interventions).logits
+
+
 def cached_logits(model: Transformer, source: torch.Tensor, target: torch.Tensor, **options) -> torch.Tensor:
     """Return the logits of a decode, row by row over the cache."""
     memory, cache = model.encode(source, **options), KeyValueCache(3)
@@ -45,23 +49,18 @@ def cached_logits(model: Transformer, source: torch.Tensor, target: torch.Tensor
 @pytest.mark.parametrize("rows", [1, 2])
 def test_gates_of_one_change_no_bit(model, rows):
     source, target = batch()
-    plain, gated = (
-        model(source, target, record=True),
-        model(source, target, interventions=Sweep(gates=gates(rows)), record=True),
-    )
+    changes = Interventions(), Sweep(gates=gates(rows))
+    plain, gated = (model(source, target, interventions=change, record=True) for change in changes)
     assert torch.equal(plain.logits, gated.logits) and torch.equal(plain.memory, gated.memory)
     for kind in plain.kinds:
         assert torch.equal(plain.weights(kind), gated.weights(kind))
     for before, after in zip(plain.decoder_records, gated.decoder_records):
         assert all(torch.equal(a.added, b.added) for a, b in zip(before.sublayers, after.sublayers))
-    assert torch.equal(
-        cached_logits(model, source, target),
-        cached_logits(model, source, target, interventions=Sweep(gates=gates(rows))),
-    )
+    assert torch.equal(*(cached_logits(model, source, target, interventions=change) for change in changes))
     ends = {"begin_id": 1, "end_id": 2}
     free, ones = (
         greedy_with_records(model, model.encode(source, interventions=s, record=True), [9, 5], interventions=s, **ends)
-        for s in (Interventions(), Sweep(gates=gates(rows)))
+        for s in changes
     )
     assert free[0] == ones[0]
     for row, kind in itertools.product(range(2), free[1].output.kinds):
@@ -70,9 +69,8 @@ def test_gates_of_one_change_no_bit(model, rows):
 
 
 def test_an_empty_sweep_changes_no_bit_and_is_false(model):
-    source, target = batch()
     assert not Sweep() and Sweep(gates=gates(1)) and Sweep(Interventions(target_positions=Positions(shift=1)))
-    assert torch.equal(model(source, target).logits, model(source, target, interventions=Sweep()).logits)
+    assert torch.equal(model(*batch()).logits, logits_of(model, Sweep()))
 
 
 def test_a_batch_of_gate_settings_equals_single_runs(model):
@@ -93,40 +91,31 @@ def test_a_batch_of_gate_settings_equals_single_runs(model):
         for kind in alone.kinds:
             torch.testing.assert_close(together.weights(kind)[:, row], alone.weights(kind)[:, 0], atol=1e-5, rtol=0)
     for row, place in enumerate(ALL_HEADS):  # a gate of 0 equals a head that is off
-        off = Interventions(heads_off={place})
-        torch.testing.assert_close(
-            together.logits[row], model(source[:1], target[:1], interventions=off).logits[0], atol=1e-5, rtol=1e-5
-        )
+        off = model(source[:1], target[:1], interventions=Interventions(heads_off={place}))
+        torch.testing.assert_close(together.logits[row], off.logits[0], atol=1e-5, rtol=1e-5)
 
 
 def test_gates_scale_their_slice_of_the_output_matrix(model):
     """A gate equals multiplying the head's columns of W_O."""
     torch.manual_seed(4)
     settings = {kind: torch.rand(1, *g.shape[1:]) * 3 - 1 for kind, g in gates(1).items()}
-    source, target = batch()
     scaled = copy.deepcopy(model)
     with torch.no_grad():
         for kind, layer, head in ALL_HEADS:
             matrix = scaled.attention(kind, layer).output.weight
             matrix[:, head * 8 : (head + 1) * 8] *= settings[kind][0, layer, head]
-    torch.testing.assert_close(
-        model(source, target, interventions=Sweep(gates=settings)).logits,
-        scaled(source, target).logits,
-        atol=1e-5,
-        rtol=1e-4,
-    )
+    gated = logits_of(model, Sweep(gates=settings))
+    torch.testing.assert_close(gated, scaled(*batch()).logits, atol=1e-5, rtol=1e-4)
 
 
 def test_the_gradient_of_each_gate_is_its_central_difference(model):
     """In float64, for both sentences of a padded batch in one backward pass."""
-    model = copy.deepcopy(model).double()
-    source, target = batch()
+    model = model.double()
     settings = gates(2, dtype=torch.float64, requires_grad=True)
 
     def metric(values: dict[AttentionKind, torch.Tensor]) -> torch.Tensor:
         """Of each sentence: the lead of one token over another at its last row."""
-        logits = model(source, target, interventions=Sweep(gates=values)).logits
-        last = logits[torch.arange(2), torch.tensor([2, 4])]
+        last = logits_of(model, Sweep(gates=values))[torch.arange(2), torch.tensor([2, 4])]
         return last[:, 30] - last[:, 41]
 
     slopes = torch.autograd.grad(metric(settings).sum(), tuple(settings.values()))
@@ -149,11 +138,11 @@ def test_gates_may_differ_by_position(model):
     source, target = batch()
     settings = {DECODER: torch.rand(2, 3, HEADS, 5), CROSS: torch.rand(1, 3, HEADS, 5)}
     sweep = Sweep(gates=settings)
-    full = model(source, target, interventions=sweep).logits
+    full = logits_of(model, sweep)
     torch.testing.assert_close(cached_logits(model, source, target, interventions=sweep), full, atol=1e-4, rtol=0)
     early = {kind: values.clone() for kind, values in settings.items()}
     early[CROSS][..., 4] = 0.0  # no other row attends to it
-    changed = model(source, target, interventions=Sweep(gates=early)).logits
+    changed = logits_of(model, Sweep(gates=early))
     assert torch.equal(changed[:, :4], full[:, :4]) and not torch.allclose(changed[:, 4], full[:, 4])
     with pytest.raises(ValueError, match="5 positions, the pass reads up to 6"):
         model(source, torch.cat((target, target[:, :1]), dim=1), interventions=sweep)
@@ -171,38 +160,30 @@ def test_a_replacement_fills_a_partly_closed_gate(model):
     record = model(source, target, interventions=sweep, record=True).decoder_records[layer]
     head_output = plain.attention(CROSS, layer).head_outputs[:, head]
     through = model.attention(CROSS, layer).output.weight[:, head * 8 : (head + 1) * 8]
-    expected = (
-        plain.decoder_records[layer].sublayers[1].added
-        + ((strength - 1) * head_output + (1 - strength) * replacement[0, layer, head]) @ through.T
-    )
+    difference = (1 - strength) * (replacement[0, layer, head] - head_output)
+    expected = plain.decoder_records[layer].sublayers[1].added + difference @ through.T
     torch.testing.assert_close(record.sublayers[1].added, expected, atol=1e-5, rtol=1e-5)
     own = {kind: plain.head_outputs(kind) for kind in TRANSFORMER_KINDS}
     itself = Sweep(gates=gates(2, 0.3), replacements=own)  # each head replaced by its own output
-    torch.testing.assert_close(model(source, target, interventions=itself).logits, plain.logits, atol=1e-4, rtol=0)
+    torch.testing.assert_close(logits_of(model, itself), plain.logits, atol=1e-4, rtol=0)
 
 
 def test_a_head_that_is_off_is_replaced(model):
-    source, target = batch()
     off, replacements = Interventions(heads_off={(CROSS, 1, 2)}), {CROSS: torch.randn(1, 3, HEADS, 1, 8)}
     closed = gates(1)
     closed[CROSS][0, 1, 2] = 0.0
-    torch.testing.assert_close(
-        model(source, target, interventions=Sweep(off, replacements=replacements)).logits,
-        model(source, target, interventions=Sweep(gates=closed, replacements=replacements)).logits,
-        atol=1e-6,
-        rtol=0,
-    )
+    pair = Sweep(off, replacements=replacements), Sweep(gates=closed, replacements=replacements)
+    torch.testing.assert_close(*(logits_of(model, sweep) for sweep in pair), atol=1e-6, rtol=0)
 
 
 def test_combined_sweeps_use_the_replacements_of_either(model):
-    source, target = batch()
     closed, replacements = Sweep(gates=gates(1, 0.0)), Sweep(replacements={"cross": torch.randn(1, 3, HEADS, 1, 8)})
     whole = Sweep(gates=closed.gates, replacements=replacements.replacements)
     assert bool(replacements)
-    expected = model(source, target, interventions=whole).logits
+    expected = logits_of(model, whole)
     for pair in ((closed, replacements), (replacements, closed)):
-        assert torch.equal(model(source, target, interventions=combine(*pair)).logits, expected)
-    assert not torch.allclose(model(source, target, interventions=closed).logits, expected)
+        assert torch.equal(logits_of(model, combine(*pair)), expected)
+    assert not torch.allclose(logits_of(model, closed), expected)
     assert whole.for_trace().in_words.endswith("; replacements of heads of cross")
 
 
@@ -238,13 +219,8 @@ def test_gates_stay_with_their_row_when_sentences_end(model):
 
 def test_heads_that_are_off_stay_off_with_any_gate(model):
     off = Interventions(heads_off={(CROSS, 1, 2)}, cut_edges={Edge(DECODER, 2, 0)})
-    source, target = batch()
-    torch.testing.assert_close(
-        model(source, target, interventions=Sweep(off, gates=gates(2))).logits,
-        model(source, target, interventions=off).logits,
-        atol=1e-6,
-        rtol=0,
-    )
+    gated = logits_of(model, Sweep(off, gates=gates(2)))
+    torch.testing.assert_close(gated, logits_of(model, off), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -274,4 +250,4 @@ def test_heads_that_are_off_stay_off_with_any_gate(model):
 )
 def test_what_does_not_fit_is_refused_in_words(model, sweep, message):
     with pytest.raises(ValueError, match=message):
-        model(*batch(), interventions=sweep())
+        logits_of(model, sweep())
