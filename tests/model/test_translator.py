@@ -8,7 +8,7 @@ import torch
 
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.interventions import Edge, Interventions
-from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from tests.conftest import SENTENCES
@@ -105,11 +105,8 @@ def test_a_translation_stops_at_its_length_limit(tiny_translator):
 
 
 def test_interventions_reach_decoding_and_maps_and_are_named(tiny_translator):
-    edge = Edge(AttentionKind.CROSS, 0, 1)
-    trace = tiny_translator.translate(
-        SENTENCES[0],
-        interventions=Interventions(cut_edges={edge}, heads_off={(AttentionKind.CROSS, 2, 1)}),
-    )
+    changes = Interventions(cut_edges={Edge("cross", 0, 1)}, heads_off={("cross", 2, 1)})
+    trace = tiny_translator.translate(SENTENCES[0], interventions=changes)
     assert (trace.cross.weights[:, :, 0, 1] == 0).all()
     assert trace.interventions.describe() == "cross layer 3 head 2 off; 1 edges cut"
     assert tiny_translator.translate(SENTENCES[0]).interventions == Interventions()
@@ -118,13 +115,11 @@ def test_interventions_reach_decoding_and_maps_and_are_named(tiny_translator):
 def test_inspect_runs_a_row_for_each_row_of_a_sweep(tiny_translator):
     trace = tiny_translator.translate(SENTENCES[2])
     gates = torch.eye(4)[:, None].expand(-1, 3, -1)  # row i: head i alone in every layer
-    output = tiny_translator.inspect(
-        trace.source_ids, trace.target_ids, interventions=Sweep(gates={AttentionKind.CROSS: gates})
-    )
+    output = tiny_translator.inspect(trace, interventions=Sweep(gates={"cross": gates}))
     assert output.logits.shape[:2] == (4, len(trace.target_ids))
     for row in range(4):
         off = Interventions(heads_off={("cross", layer, head) for layer in range(3) for head in {*range(4)} - {row}})
-        alone = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=off)
+        alone = tiny_translator.inspect(trace, interventions=off)
         torch.testing.assert_close(output.logits[row], alone.logits[0], atol=1e-5, rtol=1e-5)
 
 

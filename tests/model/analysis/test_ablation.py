@@ -37,7 +37,7 @@ def test_no_intervention_changes_nothing(tiny_translator, trace) -> None:
 def test_changes_match_scipys_divergence(tiny_translator, trace) -> None:
     off = positions_off()
     comparison = ablation.compare(tiny_translator, trace, off)
-    output = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=off)
+    output = tiny_translator.inspect(trace, interventions=off)
     broken = output.decoder_records[2].cross_attention.weights[0, 1].numpy()
     expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in zip(trace.cross.weights[2, 1], broken)])
     assert comparison.changes[AttentionKind.CROSS][2, 1] == pytest.approx(expected, abs=1e-6)

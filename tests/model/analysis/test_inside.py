@@ -24,7 +24,7 @@ TEXT = "Meine Schwester malt ein rotes Boot."
 @pytest.fixture(scope="module")
 def seen(tiny_translator):
     trace = tiny_translator.translate(TEXT)
-    return tiny_translator, trace, tiny_translator.inspect(trace.source_ids, trace.target_ids)
+    return tiny_translator, trace, tiny_translator.inspect(trace)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
@@ -39,12 +39,11 @@ def test_stages_of_every_head_give_the_models_weights(seen, kind) -> None:
                 assert dissection.error < 1e-6
                 np.testing.assert_allclose(dissection.products.sum(-1), dissection.keys @ dissection.query, atol=1e-12)
                 np.testing.assert_allclose(dissection.scaled, dissection.dots / math.sqrt(translator.config.d_head))
-                expected = torch.nn.functional.scaled_dot_product_attention(
-                    torch.tensor(dissection.query)[None],
-                    torch.tensor(dissection.keys),
-                    torch.tensor(dissection.values),
-                    attn_mask=torch.tensor(dissection.allowed)[None],
-                )[0]
+                query, keys, values, mask = map(
+                    torch.tensor,
+                    (dissection.query[None], dissection.keys, dissection.values, dissection.allowed[None]),
+                )
+                (expected,) = torch.nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
                 np.testing.assert_allclose(dissection.output, expected.numpy(), atol=1e-12)
                 if kind is AttentionKind.DECODER_SELF:
                     assert dissection.allowed.sum() == query + 1 and (dissection.weights[query + 1 :] == 0).all()
@@ -82,10 +81,8 @@ def test_scoring_functions_match_their_formulas(seen) -> None:
     np.testing.assert_allclose(by_name["Gaussian kernel"].scores, gaussian)
     # A softmax ignores a common shift, so the Gaussian differs from the scaled dot product by the key lengths only.
     lengths = (dissection.keys**2).sum(-1) / (2 * math.sqrt(width))
-    np.testing.assert_allclose(
-        by_name["Gaussian kernel"].weights,
-        scipy_softmax(np.where(dissection.allowed, dissection.scaled - lengths, -np.inf)),
-    )
+    expected = scipy_softmax(np.where(dissection.allowed, dissection.scaled - lengths, -np.inf))
+    np.testing.assert_allclose(by_name["Gaussian kernel"].weights, expected)
     for scoring in by_name.values():
         assert scoring.weights.sum() == pytest.approx(1) and (scoring.weights[~dissection.allowed] == 0).all()
     additive = by_name["additive"].scores
@@ -124,9 +121,8 @@ def test_warm_up_is_not_timed(seen, monkeypatch) -> None:
         return 0.5 if calls[way.__name__] == 1 and way is head_loop.attend_by_head else 0.01
 
     monkeypatch.setattr(head_loop, "_seconds", seconds)
-    comparison = head_loop.compare_loop(
-        head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0), runs=10, budget=0.06
-    )
+    attention_input = head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0)
+    comparison = head_loop.compare_loop(attention_input, runs=10, budget=0.06)
     assert comparison.loop_seconds == comparison.vectorised_seconds == 0.01 and comparison.runs >= head_loop.MIN_RUNS
 
 
@@ -239,9 +235,8 @@ def test_bleu_matches_sacrebleu_and_the_product_of_its_parts(translation, refere
     if used:
         geometric = math.exp(sum(math.log(p.percent) for p in used) / len(used))
         assert layout.score == pytest.approx(layout.brevity_penalty * geometric)
-    expected = min(1.0, math.exp(min(0, 1 - layout.reference_length / max(1, layout.translation_length)))) * (
-        100 if used else 0
-    )
+    expected = math.exp(min(0, 1 - layout.reference_length / max(1, layout.translation_length)))
+    expected *= 100 if used else 0
     for p in used:
         expected *= (p.matched / p.total) ** (0.5**p.order)
     assert layout.textbook == pytest.approx(expected)
@@ -284,14 +279,12 @@ def test_layer_norm_matches_torch(model) -> None:
                 expected = torch.nn.functional.layer_norm(read, (32,), norm.weight, norm.bias, norm.eps).numpy()
             np.testing.assert_allclose(normalized.output, expected, atol=1e-5)
             assert normalized.error < 1e-5
-            assert (normalized.mean, normalized.variance) == pytest.approx(
-                (float(read.mean()), float(read.var(unbiased=False)))
-            )
+            assert normalized.mean == pytest.approx(float(read.mean()))
+            assert normalized.variance == pytest.approx(float(read.var(unbiased=False)))
             assert normalized.sample_variance == pytest.approx(float(read.var()))  # torch's own default
-            factor = math.sqrt(
-                (normalized.variance + normalized.epsilon) / (normalized.sample_variance + normalized.epsilon)
-            )
-            expected = factor * (normalized.output - normalized.bias)
+            variances = normalized.variance, normalized.sample_variance
+            of_output, of_sample = (math.sqrt(variance + normalized.epsilon) for variance in variances)
+            expected = of_output / of_sample * (normalized.output - normalized.bias)
             np.testing.assert_allclose(normalized.sample_output - normalized.bias, expected, atol=1e-9)
 
 

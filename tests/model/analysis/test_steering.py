@@ -25,7 +25,7 @@ PLACE = "encoder.1.resid_post"
 def mean_of(translator, text: str) -> np.ndarray:
     """From a pass of this text alone."""
     trace = translator.translate(text)
-    record = translator.inspect(trace.source_ids, trace.target_ids).encoder_records[1]
+    record = translator.inspect(trace).encoder_records[1]
     return record.after[0].double().mean(0).numpy()
 
 

@@ -79,7 +79,7 @@ def test_reading_matches_the_trace_and_alti(tiny_translator, trace):
     empty = tiny_translator.tokenizer.encode_source("", "en", "de")
     alone = tiny_translator.trace("a", source_ids=empty, target=trace.target_ids)
     np.testing.assert_allclose(reading.without_source, alone.log_probability, atol=1e-4)
-    output = tiny_translator.inspect(trace.source_ids, trace.target_ids)  # with nothing beside it
+    output = tiny_translator.inspect(trace)  # with nothing beside it
     own, cross = decoder_contributions(tiny_translator.model, output)
     flow = decoder_flow(own, cross, encoder_flow(encoder_contributions(tiny_translator.model, output))[-1])[-1]
     np.testing.assert_allclose(reading.columns, flow[:, : len(trace.source_ids)].sum(0), atol=1e-5)

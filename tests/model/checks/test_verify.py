@@ -263,6 +263,6 @@ def test_errors_are_related_to_the_largest_value_compared(tiny_translator, trace
         result = by_name[check.name]
         assert (result.relative is None) is (check.scale is None)
         assert result.relative is None or result.relative <= 1e-4
-    logits = tiny_translator.inspect(trace.source_ids, trace.target_ids).logits
+    logits = tiny_translator.inspect(trace).logits
     cached = by_name["Cached logits = one pass"]
     assert cached.relative == pytest.approx(cached.error / float(logits.abs().max()))

@@ -50,7 +50,7 @@ CUT = Interventions(
 def test_computed_maps_equal_those_of_the_pass(tokenizer, changes, interventions, beam):
     translator = build_translator(tokenizer, **changes)
     trace = translator.translate(TEXT, interventions=interventions, beam=beam)
-    output = translator.inspect(trace.source_ids, trace.target_ids, interventions=interventions)
+    output = translator.inspect(trace, interventions=interventions)
     loaded = storage.from_npz(storage.to_npz(trace))
     assert len(trace.source_ids) > 64 and loaded.cross.weights.bias is None
     for kind in TRANSFORMER_KINDS:
@@ -98,7 +98,7 @@ def test_maps_that_fit_are_stored_as_arrays(tokenizer, monkeypatch):
         trace = translator.translate(SENTENCES[0])
         assert trace.target_ids == fitting.target_ids
         assert all(trace.maps(kind).is_computed is is_computed for kind in trace.kinds)
-        recorded = translator.inspect(trace.source_ids, trace.target_ids)
+        recorded = translator.inspect(trace)
         for kind in trace.kinds:
             np.testing.assert_array_equal(trace.maps(kind).weights, recorded.maps(kind, 0))
             np.testing.assert_allclose(trace.maps(kind).weights, fitting.maps(kind).weights, atol=1e-5)

@@ -92,7 +92,7 @@ def test_a_beam_of_one_is_greedy_from_the_forced_prefix(opened):
 def test_stations_show_the_input_of_the_first_layer(opened):
     translator, direction = opened
     trace = translator.translate(TEXT, direction)
-    output = translator.inspect(trace.source_ids, trace.target_ids)
+    output = translator.inspect(trace)
     for side, ids in (("source", trace.source_ids), ("target", trace.decoder_ids)):
         rows = stations.embedding_rows(translator, ids, output, side=side)
         assert rows.error < 1e-5

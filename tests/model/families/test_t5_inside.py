@@ -78,7 +78,7 @@ def test_scores_are_the_sum_of_content_and_bias(any_kind):
         active = model.decoder.layers[0].feed_forward.activation(run["decoder.0.ffn.pre"])
         torch.testing.assert_close(run["decoder.0.ffn.post"], active * run["decoder.0.ffn.gate"])
     trace = any_kind.translate(SENTENCES[0])
-    output = any_kind.inspect(trace.source_ids, trace.target_ids)
+    output = any_kind.inspect(trace)
     for kind in trace.kinds:
         part_of_head = dissect(output, kind, 1, 2, query=1)
         assert part_of_head.error < 1e-5 and score_matrix(output, kind, 1, 2).error < 1e-5

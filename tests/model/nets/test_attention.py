@@ -55,21 +55,14 @@ def test_equals_torch_multihead_attention(ours, masked):
     real = torch.ones(BATCH, KEYS, dtype=torch.bool)
     real[1, 4:] = False
     look_back = causal_mask(KEYS)
-    mask = {
-        "nothing": None,
-        "padding": real[:, None, None],
-        "causal": look_back,
-        "both": look_back & real[:, None, None],
-    }[masked]
+    padding = real[:, None, None]
+    mask = {"nothing": None, "padding": padding, "causal": look_back, "both": look_back & padding}[masked]
+    masks = {
+        "key_padding_mask": ~real if masked in ("padding", "both") else None,
+        "attn_mask": ~look_back[0, 0] if masked in ("causal", "both") else None,
+    }
     output, weights = ours(*ours.project(x), mask)
-    expected, expected_weights = torch_attention(ours)(
-        x,
-        x,
-        x,
-        average_attn_weights=False,
-        key_padding_mask=~real if masked in ("padding", "both") else None,
-        attn_mask=~look_back[0, 0] if masked in ("causal", "both") else None,
-    )
+    expected, expected_weights = torch_attention(ours)(x, x, x, average_attn_weights=False, **masks)
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(weights, expected_weights, atol=1e-5, rtol=0)
 

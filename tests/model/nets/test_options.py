@@ -78,9 +78,8 @@ def test_the_whole_model_equals_a_stack_of_torchs_layers(model):
         stack = "encoder" if side == "source" else "decoder"
 
         def normed(x: torch.Tensor) -> torch.Tensor:
-            return torch.nn.functional.layer_norm(
-                x, (32,), state[f"{stack}.entry.weight"], state[f"{stack}.entry.bias"]
-            )
+            weights = (state[f"{stack}.entry.{name}"] for name in ("weight", "bias"))
+            return torch.nn.functional.layer_norm(x, (32,), *weights)
 
         early = config.norm_before_positions and stack == "decoder"
         x = normed(x) if early else x
@@ -125,9 +124,8 @@ def test_every_parameter_has_a_gradient_and_options_add_their_own(model):
     assert ("target_embedding.weight" in model.state_dict()) is not config.shared_embeddings
     assert ("output.weight" in model.state_dict()) is not config.tied_output
     assert ("output_bias" in model.state_dict()) is config.logits_bias
-    assert sum("positions" in name for name in model.state_dict()) == (
-        2 if config.position_code is PositionCode.LEARNED else 0
-    )
+    tables = 2 if config.position_code is PositionCode.LEARNED else 0
+    assert sum("positions" in name for name in model.state_dict()) == tables
 
 
 def test_halves_reorder_the_papers_code():

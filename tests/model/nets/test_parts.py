@@ -85,7 +85,7 @@ def test_the_loop_over_heads_follows_a_missing_part(tokenizer):
     for part in ("scale_scores", "look_ahead_mask"):
         translator = without(tokenizer, part)
         trace = translator.translate(SENTENCES[0])
-        output = translator.inspect(trace.source_ids, trace.target_ids)
+        output = translator.inspect(trace)
         inputs = head_loop.find_attention_input(translator, output, AttentionKind.DECODER_SELF, 1)
         assert head_loop.compare_loop(inputs).output_difference < 1e-5
         _, weights = head_loop.attend_by_head(inputs)
@@ -94,11 +94,9 @@ def test_the_loop_over_heads_follows_a_missing_part(tokenizer):
 
 def test_without_positions_the_encoder_does_not_depend_on_order(tokenizer):
     model = build_tiny_model(tokenizer, position_code="none")
-    order = torch.tensor([3, 0, 2, 1])
-    ids = torch.tensor([[4, 20, 31, 45]])
-    torch.testing.assert_close(
-        model.encode(ids).memory[:, order], model.encode(ids[:, order]).memory, atol=1e-5, rtol=0
-    )
+    order, ids = torch.tensor([3, 0, 2, 1]), torch.tensor([[4, 20, 31, 45]])
+    shuffled = model.encode(ids[:, order]).memory
+    torch.testing.assert_close(model.encode(ids).memory[:, order], shuffled, atol=1e-5, rtol=0)
     check_steps(model, record=False)
 
 

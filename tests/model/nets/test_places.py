@@ -116,11 +116,10 @@ def test_an_edit_that_adds_nothing_changes_no_bit(translator):
     for nothing in (Add(0.0), Scale(1.0), lambda x, at: x):
         steered = translator.edit({name: nothing for name in names})
         assert bits(steered.translate(TEXT)) == bits(plain)
-        assert [r.hypotheses for r in steered.beam([plain.source_ids], width=3)] == [
-            r.hypotheses for r in translator.beam([plain.source_ids], width=3)
-        ]
-        actual = steered.inspect(plain.source_ids, plain.target_ids)
-        assert torch.equal(actual.logits, translator.inspect(plain.source_ids, plain.target_ids).logits)
+        searches = [t.beam([plain.source_ids], width=3)[0].hypotheses for t in (steered, translator)]
+        assert searches[0] == searches[1]
+        actual = steered.inspect(plain)
+        assert torch.equal(actual.logits, translator.inspect(plain).logits)
 
 
 @pytest.mark.parametrize("name", ["decoder.1.self.scores", "decoder.*.cross.pattern"])
@@ -150,20 +149,19 @@ EDITS = {
 def test_edits_have_the_same_effect_in_steps_beams_batches_and_passes(translator, name):
     steered = translator.edit(EDITS[name])
     trace = steered.translate(TEXT)
-    output = steered.inspect(trace.source_ids, trace.target_ids)
+    output = steered.inspect(trace)
     log_p = output.logits[0].log_softmax(-1)
-    np.testing.assert_allclose(
-        log_p.gather(1, torch.tensor(trace.target_ids)[:, None])[:, 0], trace.log_probability, atol=1e-5
-    )
-    plain = translator.inspect(trace.source_ids, trace.target_ids).logits[0].log_softmax(-1)
+    of_trace = log_p[range(len(trace.target_ids)), trace.target_ids]
+    np.testing.assert_allclose(of_trace, trace.log_probability, atol=1e-5)
+    plain = translator.inspect(trace).logits[0].log_softmax(-1)
     assert (log_p - plain).abs().max() > 1e-3, "it does something"
     (actual,) = steered.beam([trace.source_ids], width=1)
     assert actual.hypotheses[0].ids == trace.target_ids
     wide = steered.beam([trace.source_ids], width=4)[0].hypotheses[0]
     scored = steered.log_probabilities([list(trace.source_ids)], [list(wide.ids)])[0]
     assert sum(scored) == pytest.approx(wide.log_probability, abs=1e-4)
-    for other, text in zip(steered.trace_batch([SENTENCES[2], TEXT, "Hund."]), (SENTENCES[2], TEXT, "Hund.")):
-        single = steered.translate(text)
+    for other in steered.trace_batch([SENTENCES[2], TEXT, "Hund."]):
+        single = steered.translate(other.source_text)
         assert other.target_ids == single.target_ids
         np.testing.assert_allclose(other.log_probability, single.log_probability, atol=1e-5)
     assert steered.translate_batch([TEXT]) == [trace.translation]
@@ -172,21 +170,16 @@ def test_edits_have_the_same_effect_in_steps_beams_batches_and_passes(translator
 
 def test_edits_and_interventions_with_edits_are_equal(translator):
     plain = translator.translate(TEXT)
-    off = translator.inspect(
-        plain.source_ids, plain.target_ids, interventions=Interventions(heads_off=[("cross", 1, 2)])
-    )
-    edit = translator.edit({"decoder.1.cross.z": Ablate(heads=(2,))}).inspect(plain.source_ids, plain.target_ids)
+    off = translator.inspect(plain, interventions=Interventions(heads_off=[("cross", 1, 2)]))
+    edit = translator.edit({"decoder.1.cross.z": Ablate(heads=(2,))}).inspect(plain)
     assert torch.equal(off.logits, edit.logits)
     clean = translator.run(["Heute scheint die Sonne."], names=["decoder.1.resid_post"])
     rows = clean["decoder.1.resid_post"][:, 1:3]
     patch = Patch(Stream("decoder", 1, "feed_forward"), (1, 2))
-    patched = translator.inspect(
-        plain.source_ids,
-        plain.target_ids,
-        interventions=Sweep(Interventions(patches=[patch]), values={patch: PatchValue(rows)}),
-    )
+    sweep = Sweep(Interventions(patches=[patch]), values={patch: PatchValue(rows)})
+    patched = translator.inspect(plain, interventions=sweep)
     edit = translator.edit({"decoder.1.resid_post": Replace(rows[0], positions=(1, 2))})
-    assert torch.equal(patched.logits, edit.inspect(plain.source_ids, plain.target_ids).logits)
+    assert torch.equal(patched.logits, edit.inspect(plain).logits)
 
 
 def test_edits_of_an_edited_translator_compose(translator):
@@ -236,9 +229,8 @@ def test_a_trace_is_read_with_its_own_tokens(translator):
     scores = translator.log_probabilities([trace])
     np.testing.assert_allclose(scores[0], trace.log_probability, atol=1e-5)
     assert scores == translator.log_probabilities([text], [letters]) == translator.log_probabilities([text], [trace])
-    assert translator.log_probabilities([text], ["dog"]) == translator.log_probabilities(
-        [text], [translator.encode_target("dog")]
-    )
+    typed, encoded = (translator.log_probabilities([text], [dog]) for dog in ("dog", translator.encode_target("dog")))
+    assert typed == encoded
     with pytest.raises(ValueError, match="only a trace"):
         translator.inspect(text)
     with pytest.raises(ValueError, match="only traces"):
@@ -316,22 +308,19 @@ def test_many_sentences_stream_in_bounded_memory(translator):
     row = 0
     for part in parts:
         for tensor, mask in zip(part["decoder.1.resid_post"], part.mask):
-            torch.testing.assert_close(
-                tensor[mask], whole["decoder.1.resid_post"][row][whole.mask[row]], atol=1e-5, rtol=0
-            )
+            expected = whole["decoder.1.resid_post"][row][whole.mask[row]]
+            torch.testing.assert_close(tensor[mask], expected, atol=1e-5, rtol=0)
             row += 1
     frame = whole.to_frame("decoder.1.resid_post")
     assert len(frame) == int(whole.mask.sum()) and list(frame.columns[:3]) == ["sentence", "position", "token"]
     every = translator.run(texts[:2], names=["*.resid_post"]).to_frame()
     assert list(every.columns[:4]) == ["place", "sentence", "position", "token"]
-    assert list(every.place.unique()) == [f"encoder.{i}.resid_post" for i in (0, 1)] + [
-        f"decoder.{i}.resid_post" for i in range(3)
-    ]
+    layers = ("encoder.0", "encoder.1", "decoder.0", "decoder.1", "decoder.2")
+    assert list(every.place.unique()) == [f"{layer}.resid_post" for layer in layers]
     with pytest.raises(ValueError, match=r"name one place: \['decoder.0.ffn.post', 'encoder.final'\] have not"):
         translator.run(texts[:2], names=["decoder.0.ffn.post", "encoder.final"]).to_frame()
-    assert [t.translation for t in translator.traces(iter(texts[:5]), batch_size=2)] == translator.translate_batch(
-        texts[:5]
-    )
+    traces = translator.traces(iter(texts[:5]), batch_size=2)
+    assert [trace.translation for trace in traces] == translator.translate_batch(texts[:5])
 
 
 @pytest.mark.parametrize(
@@ -359,12 +348,13 @@ def test_an_edit_that_gives_nan_raises_an_error_with_its_place(translator, edit)
 
 
 def test_an_edit_must_keep_shape_and_dtype(translator):
-    with pytest.raises(ValueError, match="must give a tensor of"):
-        translator.edit({"decoder.0.resid_post": lambda x, at: x[..., :1]}).translate(TEXT)
-    with pytest.raises(ValueError, match="a value of width 5"):
-        translator.edit({"decoder.0.resid_post": Add(np.ones(5))}).translate(TEXT)
-    with pytest.raises(ValueError, match=r"an edit of encoder\.0\.resid_post is at position 90"):
-        translator.edit({"encoder.0.resid_post": Scale(0.0, positions=(90,))}).translate(TEXT)
+    for place, edit, words in (
+        ("decoder.0.resid_post", lambda x, at: x[..., :1], "must give a tensor of"),
+        ("decoder.0.resid_post", Add(np.ones(5)), "a value of width 5"),
+        ("encoder.0.resid_post", Scale(0.0, positions=(90,)), r"an edit of encoder\.0\.resid_post is at position 90"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            translator.edit({place: edit}).translate(TEXT)
     with pytest.raises(ValueError, match="as many positions as rows"):
         Add(np.ones((2, 32)), positions=(1,))
 
@@ -374,19 +364,16 @@ def test_torch_hooks_are_called_or_refused_with_the_modules_name(tokenizer, tiny
     translator = Translator.load(tiny_checkpoint, "cpu")
     plain = translator.translate(TEXT)
     layer = translator.model.decoder.layers[2]
-    for module in (
-        layer,
-        layer.feed_forward,
-        layer.cross_attention,
-        layer.sublayers[1].norm,
-        layer.self_attention.output,
-    ):
-        doubled = module.register_forward_hook(
-            lambda _, __, out: (1.5 * out[0], *out[1:]) if isinstance(out, tuple) else 1.5 * out
-        )
+
+    def double(module, inputs, output):
+        return (1.5 * output[0], *output[1:]) if isinstance(output, tuple) else 1.5 * output
+
+    parts = layer.feed_forward, layer.cross_attention, layer.sublayers[1].norm, layer.self_attention.output
+    for module in (layer, *parts):
+        doubled = module.register_forward_hook(double)
         trace = translator.translate(TEXT)
-        output = translator.inspect(trace.source_ids, trace.target_ids)
-        log_p = output.logits[0].log_softmax(-1).gather(1, torch.tensor(trace.target_ids)[:, None])[:, 0]
+        output = translator.inspect(trace)
+        log_p = output.logits[0].log_softmax(-1)[range(len(trace.target_ids)), trace.target_ids]
         np.testing.assert_allclose(trace.log_probability, log_p.detach(), atol=1e-5)
         doubled.remove()
         assert bits(translator.translate(TEXT)) == bits(plain)

@@ -52,14 +52,8 @@ def test_odd_widths_are_refused(d_model):
 def test_the_model_adds_the_sinusoids_of_its_positions(tiny_model):
     ids = torch.tensor([[7, 8, 9]])
     plain = tiny_model.embedding(ids)[0] * math.sqrt(tiny_model.config.d_model)
-    for positions, where in [
-        (Positions(), [0, 1, 2]),
-        (Positions(shift=40), [40, 41, 42]),
-        (Positions(shift=-2), [-2, -1, 0]),
-        (Positions(shift=500), [500, 501, 502]),
-    ]:
-        added = tiny_model.embed(ids, Interventions(source_positions=positions))[0] - plain
-        torch.testing.assert_close(
-            added, sinusoidal_encoding(torch.tensor(where), tiny_model.config.d_model), atol=1e-5, rtol=0
-        )
+    for shift in (0, 40, -2, 500):
+        added = tiny_model.embed(ids, Interventions(source_positions=Positions(shift=shift)))[0] - plain
+        expected = sinusoidal_encoding(torch.arange(3) + shift, tiny_model.config.d_model)
+        torch.testing.assert_close(added, expected, atol=1e-5, rtol=0)
     assert torch.equal(tiny_model.embed(ids, Interventions(source_positions=Positions(enabled=False)))[0], plain)

@@ -105,7 +105,7 @@ def test_translations_have_the_alignment_of_a_recorded_pass(translator):
     for trace in alone:
         assert trace.kinds == (AttentionKind.ALIGNMENT,) and trace.encoder_self is None
         assert trace.alignment.weights.shape == (1, 1, len(trace.target_ids), len(trace.source_ids))
-        output = translator.inspect(trace.source_ids, trace.target_ids)
+        output = translator.inspect(trace)
         assert output.kinds == trace.kinds
         alignment = output.weights(AttentionKind.ALIGNMENT)[:, 0].numpy()
         np.testing.assert_allclose(alignment, trace.alignment.weights, atol=1e-6)

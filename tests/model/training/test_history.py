@@ -70,7 +70,7 @@ def test_a_record_holds_words_probabilities_and_products_of_states(run, tokenize
     recorded(run, tokenizer, tiny_model, 0)
     translator = make_translator(tiny_model, tokenizer)
     trace = translator.trace(PROBE.source, target=PROBE.reference)
-    output = translator.inspect(trace.source_ids, trace.target_ids)
+    output = translator.inspect(trace)
     with np.load(run / NAME, allow_pickle=False) as file:
         np.testing.assert_allclose(file["log_probability_0"][0], trace.log_probability, atol=1e-5)
         assert file["loss"][0, 0] == pytest.approx(-trace.log_probability.mean(), abs=1e-5)

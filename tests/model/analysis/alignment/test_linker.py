@@ -75,7 +75,7 @@ def test_maps_between_words_are_sums_of_columns_and_means_of_rows(trace, row):
 
 
 def test_by_length_scales_weights_by_the_lengths_of_the_values(trace, tiny_translator):
-    output = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions)
+    output = tiny_translator.inspect(trace, interventions=trace.interventions)
     by_length = word_maps(tiny_translator, trace)[RowToken.READ].by_length
     for layer, record in enumerate(output.records(CROSS)):
         attention = tiny_translator.model.attention(CROSS, layer)
@@ -90,7 +90,7 @@ def test_by_length_scales_weights_by_the_lengths_of_the_values(trace, tiny_trans
 
 
 def test_contributions_are_those_of_the_blocks(trace, tiny_translator):
-    output = tiny_translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions)
+    output = tiny_translator.inspect(trace, interventions=trace.interventions)
     _, shares = decoder_contributions(tiny_translator.model, output)
     for row, maps in word_maps(tiny_translator, trace).items():
         expected = to_word_maps(shares, trace.source_tokens, trace.target_tokens, row)

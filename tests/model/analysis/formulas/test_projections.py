@@ -27,7 +27,7 @@ def example(request, tiny_translator, tokenizer):
     if request.param == "post-norm":
         translator = make_translator(build_tiny_model(tokenizer, norm_first=False), tokenizer)
     trace = translator.translate("Meine Schwester malt ein rotes Boot.")
-    return translator, trace, translator.inspect(trace.source_ids, trace.target_ids)
+    return translator, trace, translator.inspect(trace)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)

@@ -78,7 +78,7 @@ def test_one_method_runs_no_other(tiny_translator, trace, monkeypatch):
 def test_runner_up_is_the_most_probable_other_token(tiny_translator, trace):
     for step, written in enumerate(trace.target_ids):
         question = questions.make_question(tiny_translator, trace, step)
-        logits = tiny_translator.inspect(trace.source_ids, trace.target_ids).logits[0, step].clone()
+        logits = tiny_translator.inspect(trace).logits[0, step].clone()
         logits[written] = -np.inf
         assert question.contrast_id == int(logits.argmax()) and question.token_id == written
     contrasts = questions.list_contrasts(trace, 0)
