@@ -142,9 +142,8 @@ def test_maps_agree_with_generation(theirs):
     np.testing.assert_allclose(trace.encoder_self.weights, encoder, atol=1e-5)
     for step, (selves, crosses) in enumerate(zip(generated.decoder_attentions, generated.cross_attentions)):
         for layer, (own, across) in enumerate(zip(selves, crosses)):
-            np.testing.assert_allclose(
-                trace.decoder_self.weights[layer, :, step, : step + 1], own[0, :, -1].numpy(), atol=1e-5
-            )
+            ours = trace.decoder_self.weights[layer, :, step, : step + 1]
+            np.testing.assert_allclose(ours, own[0, :, -1].numpy(), atol=1e-5)
             np.testing.assert_allclose(trace.cross.weights[layer, :, step], across[0, :, -1].numpy(), atol=1e-5)
     assert trace.translation == tokenizer.decode(generated.sequences[0], skip_special_tokens=True).strip()
 
@@ -176,9 +175,7 @@ def test_a_foreign_trace_can_be_drawn_saved_and_opened(theirs):
 
 def test_models_without_maps_are_refused(theirs):
     model, tokenizer = theirs
-    model.set_attn_implementation("sdpa") if not isinstance(
-        model, transformers.T5ForConditionalGeneration
-    ) else model.train()
+    model.train() if model.config.model_type == "t5" else model.set_attn_implementation("sdpa")
     with pytest.raises(ValueError, match=r"eager|training"):
         trace_of(model, tokenizer, TEXT)
     model.set_attn_implementation("eager")

@@ -28,9 +28,7 @@ TEXT = "Der kleine Hund schläft."
 
 
 def test_strings_are_accepted_for_enums():
-    assert Interventions(heads_off=[("cross", 2, 1)]) == Interventions(
-        heads_off=frozenset({(AttentionKind.CROSS, 2, 1)})
-    )
+    assert Interventions(heads_off=[("cross", 2, 1)]).heads_off == {(AttentionKind.CROSS, 2, 1)}
     assert Interventions(cut_edges=[Edge("cross", 0, 1)]).cut_edges == {Edge(AttentionKind.CROSS, 0, 1)}
     assert HeadOutput("cross", 0, 1) == HeadOutput(AttentionKind.CROSS, 0, 1)
     assert Stream("decoder", 0) == Stream(Side.DECODER, 0)
@@ -108,9 +106,8 @@ def test_questions_with_invalid_fields_are_refused(tiny_translator):
     ):
         with pytest.raises(ValueError, match="'nothing' is none of"):
             call()
-    assert (
-        why.measure_heads(tiny_translator, trace, step=np.int64(0), replacement="zero").replacement is Replacement.ZERO
-    )
+    effects = why.measure_heads(tiny_translator, trace, step=np.int64(0), replacement="zero")
+    assert effects.replacement is Replacement.ZERO
 
 
 def test_texts_need_targets_of_the_same_number(tiny_translator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -197,9 +198,8 @@ def test_why_computes_logits_in_blocks(wide):
     assert largest.numbers <= MAX_LOGITS and all(np.isfinite(values).any() for values in answers)
     with torch.inference_mode():
         log_p = wide.inspect(trace.source_ids, ids).logits[0].double().log_softmax(-1)
-        off = wide.model.project(
-            experiment.run_without_heads(case, [[head] for head in heads], ablation.draws[0])
-        ).double()
+        hidden = experiment.run_without_heads(case, [[head] for head in heads], ablation.draws[0])
+        off = wide.model.project(hidden).double()
     others = log_p.clone()
     others[range(55), ids] = float("-inf")
     np.testing.assert_allclose(leads[0], log_p[range(55), ids] - others.amax(-1), atol=1e-4)
@@ -240,10 +240,7 @@ def test_log_probabilities_in_blocks_agree_with_the_whole(rows, room):
     matrix, hidden = torch.randn(9, 4).double(), torch.randn(rows, 4).double().requires_grad_()
     ids = torch.randint(9, (rows,))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "attention_atlas.model.nets.blocks.blocks",
-            lambda rows, vocabulary: blocks(rows, vocabulary, max_logits=room),
-        )
+        patch.setattr("attention_atlas.model.nets.blocks.blocks", partial(blocks, max_logits=room))
         log_p = log_probabilities(lambda x: x @ matrix.T, hidden, ids, 9, dtype=torch.float64)
         best = most_probable(lambda x: x @ matrix.T, hidden, 9) if rows else None
     expected = (hidden @ matrix.T).log_softmax(-1).gather(-1, ids[:, None])[:, 0]

@@ -31,13 +31,11 @@ def test_schemes_follow_their_formulas() -> None:
         assert tables["count"][pos] == [pos]
         assert tables["normalised count"][pos] == [pos / 8]
         assert list(tables["binary index"][pos]) == [int(bit) for bit in reversed(f"{pos:06b}")]
-        np.testing.assert_allclose(
-            tables["sine only"][pos], [math.sin(pos / base ** (i / d_model)) for i in range(d_model)], atol=1e-12
-        )
+        sines = [math.sin(pos / base ** (i / d_model)) for i in range(d_model)]
+        np.testing.assert_allclose(tables["sine only"][pos], sines, atol=1e-12)
         angles = [pos / base ** (2 * i / d_model) for i in range(d_model // 2)]
-        np.testing.assert_allclose(
-            tables["sine and cosine"][pos], [f(a) for a in angles for f in (math.sin, math.cos)], atol=1e-6
-        )
+        papers = [f(a) for a in angles for f in (math.sin, math.cos)]
+        np.testing.assert_allclose(tables["sine and cosine"][pos], papers, atol=1e-6)
         mistaken = [f(pos / base ** (2 * i / d_model)) for i, f in enumerate((math.sin, math.cos) * 3)]
         np.testing.assert_allclose(tables["a tutorial's exponents"][pos], mistaken, atol=1e-12)
 

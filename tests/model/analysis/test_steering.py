@@ -33,9 +33,8 @@ def test_a_direction_is_the_difference_of_two_means(tiny_translator):
     vector = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place=PLACE)
     expected = mean_of(tiny_translator, TOWARDS) - mean_of(tiny_translator, AWAY)
     np.testing.assert_allclose(vector, expected, atol=1e-5)
-    np.testing.assert_allclose(
-        compute_steering_vector(tiny_translator, AWAY, TOWARDS, place=PLACE), -expected, atol=1e-5
-    )
+    opposite = compute_steering_vector(tiny_translator, AWAY, TOWARDS, place=PLACE)
+    np.testing.assert_allclose(opposite, -expected, atol=1e-5)
     written = compute_steering_vector(tiny_translator, TOWARDS, AWAY, place="decoder.0.resid_post")
     assert written.shape == vector.shape and not np.allclose(written, vector)
     with pytest.raises(Refusal, match="the same"):

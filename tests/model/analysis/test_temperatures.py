@@ -34,12 +34,9 @@ def test_temperature_is_over_the_whole_vocabulary(tiny_translator):
     logits = tiny_translator.inspect(own.source_ids, own.target_ids).logits[0].double()
     for at, temperature in enumerate(temperatures.TEMPERATURES):
         p = (logits / temperature).softmax(-1).numpy()
-        np.testing.assert_allclose(
-            np.exp(np.log(own.top_probabilities.astype(float)) / temperature - details.log_normalisers[at][:, None]),
-            np.take_along_axis(p, own.top_ids.astype(int), -1),
-            atol=1e-5,
-            rtol=1e-3,
-        )
+        scaled = np.log(own.top_probabilities.astype(float)) / temperature - details.log_normalisers[at][:, None]
+        expected = np.take_along_axis(p, own.top_ids.astype(int), -1)
+        np.testing.assert_allclose(np.exp(scaled), expected, atol=1e-5, rtol=1e-3)
         np.testing.assert_allclose(details.entropies[at], -(p * np.log2(p.clip(1e-300))).sum(-1), atol=1e-4)
     index = temperatures.TEMPERATURES.index(1.0)
     np.testing.assert_allclose(details.log_normalisers[index], 0.0, atol=1e-5)

@@ -247,10 +247,7 @@ def test_an_opened_model_is_saved_in_our_form_and_reloaded(pair, tmp_path: Path)
     for name, tensor in opened.model.state_dict().items():
         assert torch.equal(reloaded.model.state_dict()[name], tensor), name
     source, target = opened.directions[0].split("-")
+    before, after = opened.tokenizer, reloaded.tokenizer
     text = "Der kleine Hund malt 漢 </s>"
-    assert reloaded.tokenizer.encode_source(text, target, source) == opened.tokenizer.encode_source(
-        text, target, source
-    )
-    assert (
-        reloaded.tokenizer.symbols == opened.tokenizer.symbols and reloaded.tokenizer.pieces == opened.tokenizer.pieces
-    )
+    assert after.encode_source(text, target, source) == before.encode_source(text, target, source)
+    assert after.symbols == before.symbols and after.pieces == before.pieces

@@ -141,9 +141,8 @@ def test_a_prefix_is_a_direction_and_marked_in_every_map(opened):
     assert labels.display(trace.source_tokens[0]).startswith("⟨")
     assert opened.tokenizer.decode_source(trace.source_ids) == text
     plain = opened.translate(text, "source-target")
-    assert plain.source_ids == trace.source_ids[count:] and TokenKind.PREFIX not in {
-        t.kind for t in plain.source_tokens
-    }
+    assert plain.source_ids == trace.source_ids[count:]
+    assert TokenKind.PREFIX not in {token.kind for token in plain.source_tokens}
 
 
 def test_sentinels_may_be_typed_and_nothing_else(opened):

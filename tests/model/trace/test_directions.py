@@ -19,13 +19,8 @@ SERVED = (("big", ("eng_Latn-deu_Latn", "de-en")), ("small", ("de-en", "de-ROMAN
 
 def test_route_labels_are_unique() -> None:
     served = list_routes(SERVED)
-    assert [route.label for route in served] == [
-        "eng_Latn-deu_Latn",
-        "de-en",
-        "de-en (small)",
-        "de-ROMANCE",
-        "de-en (third)",
-    ]
+    labels = ["eng_Latn-deu_Latn", "de-en", "de-en (small)", "de-ROMANCE", "de-en (third)"]
+    assert [route.label for route in served] == labels
     assert [route.is_first for route in served] == [True, True, False, True, False]
     assert (served[0].source, served[0].target) == ("eng_Latn", "deu_Latn")
     assert (served[2].source, served[2].target, served[2].checkpoint) == ("de", "en", "small")
@@ -65,9 +60,5 @@ def test_multilingual_route_prefers_the_named_checkpoint() -> None:
     assert multilingual_route("de-en", many) == Route("de-en", "small", "de-en")
     assert multilingual_route("de-en (large)", many) == Route("de-en", "large", "de-en (large)")
     assert multilingual_route("de-zu", many).checkpoint == "large"
-    assert (
-        multilingual_route("zu-de", many) is None
-        and multilingual_route("de-en (other)", many) is None
-        and multilingual_route("", many) is None
-    )
+    assert [multilingual_route(label, many) for label in ("zu-de", "de-en (other)", "")] == [None] * 3
     assert [language_of(code) for code in ("deu_Latn", "de_DE", "de", "zul_Latn")] == ["de", "de", "de", "zul"]

@@ -82,19 +82,16 @@ def test_equal_numbers_give_equal_keys(key_of):
 
 def test_every_field_changes_the_key(hand_made_trace):
     trace = replace(hand_made_trace, digest="0f")
-    different = [
-        trace,
-        replace(trace, checkpoint="other"),
-        replace(trace, digest="10"),
-        replace(trace, direction="en-de"),
-        replace(trace, source_ids=(9, *trace.source_ids[1:])),
-        replace(trace, target_ids=(9, *trace.target_ids[1:])),
-        *(
-            replace(trace, decoding=changed)
-            for changed in (Decoding(), Decoding(2), Decoding(2, 1.0), Decoding(given=1))
-        ),
+    changes = [
+        {},
+        {"checkpoint": "other"},
+        {"digest": "10"},
+        {"direction": "en-de"},
+        {"source_ids": (9, *trace.source_ids[1:])},
+        {"target_ids": (9, *trace.target_ids[1:])},
+        *({"decoding": other} for other in (Decoding(), Decoding(2), Decoding(2, 1.0), Decoding(given=1))),
     ]
-    assert len({changed.key for changed in different}) == len(different)
+    assert len({replace(trace, **change).key for change in changes}) == len(changes)
     assert replace(trace, seconds=9.0).key == trace.key
     assert storage.from_json(storage.to_json(trace)).key == trace.key
 

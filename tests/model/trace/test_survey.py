@@ -115,9 +115,8 @@ def test_statistics_match_plain_loops():
         words = [i for i, token in enumerate(source) if token.kind is TokenKind.TEXT]
         before = [maps[..., t, t - 1] for t in words if t - 1 in words]
         np.testing.assert_allclose(measurements["previous"].values, np.mean(before, 0), atol=1e-12)
-        np.testing.assert_allclose(
-            measurements["end"].values, np.mean([maps[..., t, -1] for t in words], 0), atol=1e-12
-        )
+        end = [maps[..., t, -1] for t in words]
+        np.testing.assert_allclose(measurements["end"].values, np.mean(end, 0), atol=1e-12)
         copies = [
             sum(maps[..., t, j] for j in words if j != t and source[j] == source[t])
             for t in words
@@ -135,9 +134,8 @@ def test_statistics_match_plain_loops():
 
 def test_adjusted_p_values_match_scipy():
     p = np.random.default_rng(1).beta(0.3, 1, size=(7, 9))
-    np.testing.assert_allclose(
-        adjust_p_values(p), stats.false_discovery_control(p, axis=None).reshape(p.shape), atol=1e-15
-    )
+    expected = stats.false_discovery_control(p, axis=None).reshape(p.shape)
+    np.testing.assert_allclose(adjust_p_values(p), expected, atol=1e-15)
 
 
 def test_a_sentence_of_symbols_alone_has_no_rows():

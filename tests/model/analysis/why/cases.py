@@ -28,6 +28,12 @@ def case_of(
     return Case(model, question, torch.tensor([source]), torch.tensor([target]), columns, **changes)
 
 
+@torch.no_grad()
+def measure_rows(case: Case, source: torch.Tensor, target: torch.Tensor) -> float:
+    """Return the metric of a pass over these embedded rows, in place of the case's own."""
+    return float(case.measure(case.decode(target, case.encode(source)))[0])
+
+
 def random_cases(model: Transformer, count: int, seed: int = 0) -> Iterator[tuple[list[int], list[int], int, int]]:
     """Yield source ids, decoder inputs, a token and a contrast; 1 to 40 ids a side."""
     random = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.analysis.why.methods import gradients
 from attention_atlas.model.trace.why.attribution import Columns
 from tests.conftest import build_tiny_model
-from tests.model.analysis.why.cases import case_of, random_cases
+from tests.model.analysis.why.cases import case_of, measure_rows, random_cases
 
 SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41]
 COLUMNS = Columns(
@@ -35,12 +35,8 @@ def test_gradient_x_input_matches_central_differences(case):
     for column, (source, prefix) in enumerate(zip(*case.columns.masks())):
 
         def at(size, source=source, prefix=prefix):
-            rows = [
-                rows * torch.from_numpy(1.0 + size * side)[None, :, None]
-                for rows, side in ((case.source_rows, source), (case.target_rows, prefix))
-            ]
-            with torch.no_grad():
-                return float(case.measure(case.decode(rows[1], case.encode(rows[0])))[0])
+            sides = ((case.source_rows, source), (case.target_rows, prefix))
+            return measure_rows(case, *(rows * torch.from_numpy(1.0 + size * on)[None, :, None] for rows, on in sides))
 
         assert attributions[column] == pytest.approx((at(step) - at(-step)) / (2 * step), rel=1e-2, abs=1e-6)
 
@@ -62,15 +58,8 @@ def test_integrated_gradients_sum_to_the_gap_or_are_flagged(tokenizer, norm_firs
     for seed in range(6):
         case = float64_case(tokenizer, norm_first, token=40 + seed, seed=seed)
         attribution = gradients.integrated_gradients(case)
-        mean_source, mean_target, _ = case.mean_rows
-        with torch.no_grad():
-            empty = case.measure(
-                case.decode(
-                    mean_target.expand_as(case.target_rows).clone(),
-                    case.encode(mean_source.expand_as(case.source_rows).clone()),
-                )
-            )
-        gap = case.metric() - float(empty[0])
+        means = zip(case.mean_rows, (case.source_rows, case.target_rows))
+        gap = case.metric() - measure_rows(case, *(mean.expand_as(rows).clone() for mean, rows in means))
         assert attribution.sum.expected == pytest.approx(gap, abs=1e-9)
         complete = abs(attribution.values.sum() - gap) <= max(0.02 * abs(gap), 1e-3)
         assert complete == attribution.sum.holds

@@ -34,9 +34,8 @@ SOME = ((ENCODER, 0, 1), (ENCODER, 1, 3), (DECODER, 2, 0), (DECODER, 0, 2), (CRO
 def constant_means(case: Case) -> Means:
     """Return random means that are the same at all positions."""
     random = np.random.default_rng(5)
-    outputs = {
-        kind: random.normal(size=(layers, 4, 8)).astype(np.float32) for kind, layers in case.model.num_layers.items()
-    }
+    sizes = {kind: (layers, 4, 8) for kind, layers in case.model.num_layers.items()}
+    outputs = {kind: random.normal(size=size).astype(np.float32) for kind, size in sizes.items()}
     row = random.normal(size=32).astype(np.float32)
     return Means("", 1, row, row, outputs, {kind: np.stack([x] * 3) for kind, x in outputs.items()})
 
@@ -87,7 +86,7 @@ def test_ablation_passes_share_layers_and_match_single_passes(case, monkeypatch,
         torch.testing.assert_close(last.run(sets), expected[:, -1:], atol=1e-5, rtol=0)
 
 
-def test_zero_ablation_equals_heads_off(case):
+def test_zero_ablation_and_its_flips_equal_heads_off(case):
     effects = heads.measure_all_heads(case, heads.zero_values())
     assert effects.evidence is Evidence.MEASURED and effects.replacement is Replacement.ZERO
     plain = metric(case.model, Interventions())
@@ -96,6 +95,12 @@ def test_zero_ablation_equals_heads_off(case):
         assert effects.effects[kind][layer, head] == pytest.approx(plain - alone, abs=1e-5)
     assert [values.shape for values in effects.effects.values()] == [(2, 4), (3, 4), (3, 4)]
     assert len(effects.ranked()) == 32 and effects.ranked()[0][1] == max(v.max() for v in effects.effects.values())
+    with torch.inference_mode():
+        plain = int(case.output.logits[0, -1].argmax())
+        for kind, layer, head in list_heads(case):
+            off = Interventions(heads_off={(kind, layer, head)})
+            best = int(case.model(case.source_ids, case.decoder_ids, interventions=off).logits[0, -1].argmax())
+            assert effects.flips[kind][layer, head] == (best != plain)
 
 
 def test_mean_ablation_equals_a_bias(case):
@@ -110,16 +115,6 @@ def test_mean_ablation_equals_a_bias(case):
             output.bias += output.weight[:, 8 * head : 8 * head + 8] @ mean
         alone = metric(model, Interventions(heads_off={(kind, layer, head)}))
         assert effects.effects[kind][layer, head] == pytest.approx(plain - alone, abs=1e-4)
-
-
-def test_flips_match_the_most_probable_token(case):
-    effects = heads.measure_all_heads(case, heads.zero_values())
-    with torch.inference_mode():
-        plain = int(case.output.logits[0, -1].argmax())
-        for kind, layer, head in list_heads(case):
-            off = Interventions(heads_off={(kind, layer, head)})
-            best = int(case.model(case.source_ids, case.decoder_ids, interventions=off).logits[0, -1].argmax())
-            assert effects.flips[kind][layer, head] == (best != plain)
 
 
 @pytest.mark.parametrize("make_values", [lambda case: heads.zero_values(), heads.mean_values], ids=["zero", "mean"])
@@ -146,9 +141,8 @@ def test_resampling_the_same_sentence_changes_nothing(tiny_translator):
     others = heads.resample_values(case, tiny_translator, ["Heute scheint die Sonne.", "Ein rotes Boot."], "de-en")
     effects = heads.measure_all_heads(case, others)
     assert effects.draws == 2 and any(np.abs(values).max() > 1e-4 for values in effects.effects.values())
-    alone = [
-        heads.measure_all_heads(case, heads.AblationValues(Replacement.RESAMPLE, (draw,))) for draw in others.draws
-    ]
+    single = [heads.AblationValues(Replacement.RESAMPLE, (draw,)) for draw in others.draws]
+    alone = [heads.measure_all_heads(case, values) for values in single]
     for kind, values in effects.effects.items():
         np.testing.assert_allclose(values, np.mean([draw.effects[kind] for draw in alone], 0), atol=1e-6)
 
@@ -184,10 +178,8 @@ def test_smallest_leads_match_the_whole_vocabulary(tiny_translator):
     translation, random = smallest.open_translation(case, tiny_translator, trace), np.random.default_rng(0)
     every = list_heads(case)
     sets = [[head for head in every if random.random() < share] for share in np.linspace(0, 1, 24)]
-    exact, quick = (
-        translation.measure_leads(sets, {}).min(-1),
-        translation.smallest_leads(sets, AblationPasses(translation.case, {})),
-    )
+    exact = translation.measure_leads(sets, {}).min(-1)
+    quick = translation.smallest_leads(sets, AblationPasses(translation.case, {}))
     stays = exact > 0
     assert 0 < stays.sum() < len(sets)
     np.testing.assert_allclose(quick[stays], exact[stays], atol=1e-5)

@@ -70,14 +70,12 @@ def test_replacing_equals_a_token_with_the_mean_embedding(case):
     model = copy.deepcopy(case.model)
     with torch.no_grad():
         model.embedding.weight[unused] = case.mean_rows[0] / math.sqrt(model.config.d_model)
-    source = [unused if i in (1, 2) else id_ for i, id_ in enumerate(SOURCE)]
-    assert case.measure_effects(replace_words(at(6, 1, 2), at(4)))[0] == pytest.approx(
-        case.metric() - contrast(model, source, TARGET), abs=1e-4
-    )
-    target = [unused if i == 1 else id_ for i, id_ in enumerate(TARGET)]
-    assert case.measure_effects(replace_words(at(6), at(4, 1)))[0] == pytest.approx(
-        case.metric() - contrast(model, SOURCE, target), abs=1e-4
-    )
+    for source, target, *words in (
+        ([SOURCE[0], unused, unused, *SOURCE[3:]], TARGET, at(6, 1, 2), at(4)),
+        (SOURCE, [TARGET[0], unused, *TARGET[2:]], at(6), at(4, 1)),
+    ):
+        effect = case.metric() - contrast(model, source, target)
+        assert case.measure_effects(replace_words(*words))[0] == pytest.approx(effect, abs=1e-4)
 
 
 def test_masking_the_rows_own_token_replaces_it(case):

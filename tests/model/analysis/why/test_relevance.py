@@ -13,6 +13,7 @@ from attention_atlas.model.config import Activation
 from attention_atlas.model.nets import attention
 from attention_atlas.model.nets.layer import ACTIVATIONS, SubLayer
 from attention_atlas.model.nets.transformer import Stack
+from tests.model.analysis.why.cases import measure_rows
 from tests.model.analysis.why.test_gradients import float64_case
 
 
@@ -81,7 +82,6 @@ def test_relevance_sums_to_the_metric_of_products_alone(tokenizer, monkeypatch):
     monkeypatch.setattr(attention.F, "scaled_dot_product_attention", lambda *given, **options: plain(*given)[0])
     monkeypatch.setattr(attention, "_softmax", lambda scores, mask: scores if mask is None else scores * mask)
     total = relevance.attn_lrp(case).values.sum()
-    with torch.no_grad():
-        metric = float(case.measure(case.decode(case.target_rows, case.encode(case.source_rows)))[0])
+    metric = measure_rows(case, case.source_rows, case.target_rows)
     assert total == pytest.approx(metric, rel=1e-9)
     assert gradient_x_input(case).values.sum() != pytest.approx(metric, rel=0.5)

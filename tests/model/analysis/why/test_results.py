@@ -19,6 +19,7 @@ from attention_atlas.model.trace.why.attribution import Why
 from attention_atlas.model.trace.why.effects import HeadEffects
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from tests.conftest import SENTENCES
+from tests.model.analysis.why.cases import measure_rows
 
 TEXT, STEP = SENTENCES[0], 3
 FEW = ("occlusion_by_mask", "alti", "cross_attention")
@@ -31,12 +32,11 @@ def trace(tiny_translator):
 
 @pytest.fixture(scope="module")
 def answers(tiny_translator, trace):
-    options = {"step": STEP}
     return (
-        why.attribute(tiny_translator, trace, methods=FEW, **options),
-        why.split_logit(tiny_translator, trace, **options),
-        why.measure_heads(tiny_translator, trace, **options),
-        why.patch(tiny_translator, trace, SENTENCES[2], **options),
+        why.attribute(tiny_translator, trace, step=STEP, methods=FEW),
+        why.split_logit(tiny_translator, trace, step=STEP),
+        why.measure_heads(tiny_translator, trace, step=STEP),
+        why.patch(tiny_translator, trace, SENTENCES[2], step=STEP),
         why.find_smallest_set(tiny_translator, trace),
     )
 
@@ -121,16 +121,11 @@ def test_integrated_gradients_accept_a_baseline(tiny_translator, trace):
     zeros = np.zeros(width, np.float32), np.zeros(case.target_rows.shape[1:], np.float32)
     options = {"step": case.question.step, "contrast": case.question.contrast_id, "methods": ("integrated_gradients",)}
     row = why.attribute(tiny_translator, trace, baseline=zeros, **options).rows[0]
-    with torch.inference_mode():
-        at_zero = case.measure(
-            case.decode(torch.zeros_like(case.target_rows), case.encode(torch.zeros_like(case.source_rows)))
-        )
-    assert row.sum.expected == pytest.approx(case.metric() - float(at_zero), abs=1e-4) and row.sum.holds
+    at_zero = measure_rows(case, torch.zeros_like(case.source_rows), torch.zeros_like(case.target_rows))
+    assert row.sum.expected == pytest.approx(case.metric() - at_zero, abs=1e-4) and row.sum.holds
     assert "given baseline" in row.notes[0]
-    with pytest.raises(ValueError, match="a baseline is a pair, of source"):
-        why.attribute(tiny_translator, trace, baseline=(np.zeros((2, width)), zeros[0]), **options)
-    for invalid in (zeros[0], np.zeros((9, width)), "zero"):
-        with pytest.raises(ValueError, match="a baseline is a pair"):
+    for invalid in ((np.zeros((2, width)), zeros[0]), zeros[0], np.zeros((9, width)), "zero"):
+        with pytest.raises(ValueError, match="a baseline is a pair, of source"):
             why.attribute(tiny_translator, trace, baseline=invalid, **options)
 
 

@@ -137,10 +137,8 @@ def test_learning_rates_follow_the_settings():
 
 
 def test_layer_norm_removes_a_count_added_to_every_dimension():
-    plain, counted, post = (
-        trained(ORDER, 60, **how)
-        for how in ({"positions": "none"}, {"positions": "count"}, {"positions": "count", "norm_first": False})
-    )
+    settings = {"positions": "none"}, {"positions": "count"}, {"positions": "count", "norm_first": False}
+    plain, counted, post = (trained(ORDER, 60, **changes) for changes in settings)
     assert [p.loss for p in counted.points] == pytest.approx([p.loss for p in plain.points], rel=1e-3)
     assert counted.floor == plain.floor > 0 and post.floor == 0
 
@@ -254,19 +252,15 @@ def test_frames_equal_the_models_outputs_and_maps():
 
 
 def test_points_hold_the_minimised_and_the_comparable_loss():
-    plain, padded, smoothed = (
-        trained(SENTENCES, 1, **changes).points[0]
-        for changes in ({}, {"count_padding": True}, {"label_smoothing": 0.2})
-    )
+    settings = {}, {"count_padding": True}, {"label_smoothing": 0.2}
+    plain, padded, smoothed = (trained(SENTENCES, 1, **changes).points[0] for changes in settings)
     assert plain.loss == plain.minimised == padded.loss == smoothed.loss
     assert padded.minimised != plain.loss and smoothed.minimised != plain.loss and plain.gradient > 0
 
 
 def test_turns_are_bounded_and_so_are_runs():
-    run = ToyRun(
-        corpora.read("\n".join(f"{' '.join(f'a{i}w{j}' for j in range(3))} | b{i}" for i in range(40))),
-        ToySettings(**SMALL),
-    )
+    pairs = corpora.read("\n".join(f"a{i}w0 a{i}w1 a{i}w2 | b{i}" for i in range(40)))
+    run = ToyRun(pairs, ToySettings(**SMALL))
     run.turn()
     assert len(run.turn(updates=3).points) == 3 and len(run.turn(seconds=0.0).points) == 1
     run.update = 1999
@@ -278,9 +272,8 @@ def test_frames_are_thinned_to_their_bound_and_keep_both_ends():
     measured = []
     for update in range(200):
         measured = frames.thin_frames([*measured, Frame(update, (), 0.0, maps)], limit=2000)
-        assert (
-            sum(frame.size for frame in measured) <= 2000 and measured[0].update == 0 and measured[-1].update == update
-        )
+        assert sum(frame.size for frame in measured) <= 2000
+        assert measured[0].update == 0 and measured[-1].update == update
     assert len(measured) > 5
     assert 2 * frames.MAX_BYTES < 20e6 and sum(map(frames.is_due, range(1, 2001))) < 60
 
