@@ -10,6 +10,7 @@ from attention_atlas.model.analysis.ablation import measure_order_blindness
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.tokens import is_symbol
+from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from tests.model.families import theirs
 
@@ -28,21 +29,21 @@ DIRECTIONS = {
 
 
 @pytest.fixture(scope="module", params=DIRECTIONS)
-def opened(request, tmp_path_factory) -> tuple[Translator, str]:
-    folder = tmp_path_factory.mktemp("inside") / request.param
+def opened(request, tmp_path_factory) -> tuple[Translator, str, TranslationTrace]:
+    folder, direction = tmp_path_factory.mktemp("inside") / request.param, DIRECTIONS[request.param]
     theirs.FAMILIES[request.param](folder).save_pretrained(folder)
-    return Translator.load(folder, "cpu"), DIRECTIONS[request.param]
+    translator = Translator.load(folder, "cpu")
+    return translator, direction, translator.translate(TEXT, direction)
 
 
 def test_every_live_check_passes(opened):
-    translator, direction = opened
-    failed = [(r.name, r.detail) for r in verify(translator, translator.translate(TEXT, direction)) if not r.passed]
-    assert not failed
+    translator, _, trace = opened
+    assert not [(result.name, result.detail) for result in verify(translator, trace) if not result.passed]
 
 
 def test_a_trace_begins_with_the_forced_prefix_and_has_no_banned_token(opened):
-    translator, direction = opened
-    trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
+    translator, direction, trace = opened
+    forced = translator.forced_prefix(direction)
     assert trace.target_ids[: len(forced)] == forced and trace.decoder_ids[0] == translator.tokenizer.begin_id
     assert len(trace.target_ids) <= translator.max_tokens - 1
     assert not set(trace.target_ids) & set(translator.config.banned_ids)
@@ -53,12 +54,9 @@ def test_a_trace_begins_with_the_forced_prefix_and_has_no_banned_token(opened):
 
 
 def test_a_forced_target_and_an_empty_prefix_reproduce_the_trace(opened):
-    translator, direction = opened
-    trace = translator.translate(TEXT, direction)
-    for again in (
-        translator.trace(TEXT, direction, target=trace.target_ids),
-        translator.trace(TEXT, direction, prefix=[]),
-    ):
+    translator, direction, trace = opened
+    for given in ({"target": trace.target_ids}, {"prefix": []}):
+        again = translator.trace(TEXT, direction, **given)
         assert again.target_ids == trace.target_ids and (again.log_probability == trace.log_probability).all()
         assert (again.cross.weights == trace.cross.weights).all()
     typed = translator.encode_target("Der Hund", direction)
@@ -67,17 +65,15 @@ def test_a_forced_target_and_an_empty_prefix_reproduce_the_trace(opened):
 
 
 def test_the_lens_ends_in_the_models_own_distribution(opened):
-    translator, direction = opened
-    trace = translator.translate(TEXT, direction)
+    translator, _, trace = opened
     details = temperatures.compute_details(translator, trace.source_ids, trace.target_ids)
-    np.testing.assert_allclose(
-        details.lenses["logit"].chosen_probabilities[-1], np.exp(trace.log_probability), atol=1e-5
-    )
+    ours = details.lenses["logit"].chosen_probabilities[-1]
+    np.testing.assert_allclose(ours, np.exp(trace.log_probability), atol=1e-5)
 
 
 def test_a_beam_of_one_is_greedy_from_the_forced_prefix(opened):
-    translator, direction = opened
-    trace, forced = translator.translate(TEXT, direction), translator.forced_prefix(direction)
+    translator, direction, trace = opened
+    forced = translator.forced_prefix(direction)
     (one,) = translator.beam([trace.source_ids], direction, width=1)
     assert one.hypotheses[0].ids == trace.target_ids
     (wide,) = translator.beam([trace.source_ids], direction, width=4, n_best=4, keep_pruned=True)
@@ -90,8 +86,7 @@ def test_a_beam_of_one_is_greedy_from_the_forced_prefix(opened):
 
 
 def test_stations_show_the_input_of_the_first_layer(opened):
-    translator, direction = opened
-    trace = translator.translate(TEXT, direction)
+    translator, _, trace = opened
     output = translator.inspect(trace)
     for side, ids in (("source", trace.source_ids), ("target", trace.decoder_ids)):
         rows = stations.embedding_rows(translator, ids, output, side=side)
@@ -102,5 +97,5 @@ def test_stations_show_the_input_of_the_first_layer(opened):
 
 
 def test_without_positions_order_does_not_count(opened):
-    translator, direction = opened
-    assert measure_order_blindness(translator, translator.translate(TEXT, direction)).encoder_off < 1e-4
+    translator, _, trace = opened
+    assert measure_order_blindness(translator, trace).encoder_off < 1e-4

@@ -67,10 +67,7 @@ def loaded(into: PreTrainedModel, tensors: dict[str, Tensor]) -> PreTrainedModel
 
 def generated(model: PreTrainedModel, sources: list[list[int]], pad_id: int, limit: int) -> list[list[int]]:
     """Return greedy ids without the start symbol and the padding."""
-    source = pad(sources, pad_id)
-    rows = model.generate(
-        source, attention_mask=(source != pad_id).long(), num_beams=1, do_sample=False, max_new_tokens=limit
-    )[:, 1:].tolist()
+    rows = [ids[1:] for ids in theirs.generate(model, sources, pad_id, limit, num_beams=1)]
     end = model.generation_config.eos_token_id
     return [ids[: ids.index(end) + 1] if end in ids else ids for ids in rows]
 

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.families.vocabulary import language_codes
+from attention_atlas.model.nets.masks import pad
 from tests.conftest import SENTENCES
 
 PARLAI_IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
@@ -132,12 +133,12 @@ def build(network: type[PreTrainedModel], size: int, changes: dict, **defaults) 
 def marian(folder: Path, *, symbols: tuple[str, ...] = (), separate: bool = False, **changes) -> PreTrainedModel:
     """Return a Marian model, and write its tokenizer's files, but not the model."""
     source, target = marian_files(folder, symbols=symbols, separate=separate)
-    pad = PAD_SEPARATE if separate else source - 1
+    pad_id = PAD_SEPARATE if separate else source - 1
     defaults = {"decoder_vocab_size": target, "activation_function": "swish", "scale_embedding": True}
     defaults |= {"share_encoder_decoder_embeddings": not separate}
-    ids = {"pad_token_id": pad, "eos_token_id": 0, "decoder_start_token_id": pad}
+    ids = {"pad_token_id": pad_id, "eos_token_id": 0, "decoder_start_token_id": pad_id}
     model = build(transformers.MarianMTModel, source, changes, **defaults, **ids)
-    model.generation_config.bad_words_ids = [[pad]]
+    model.generation_config.bad_words_ids = [[pad_id]]
     return model
 
 
@@ -270,6 +271,13 @@ def pegasus(folder: Path, **changes) -> PreTrainedModel:
     write(folder / "tokenizer_config.json", {"tokenizer_class": "PegasusTokenizer"})
     ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
     return build(transformers.PegasusForConditionalGeneration, 90 + 103, changes, **ids)
+
+
+def generate(model: PreTrainedModel, sources: list[list[int]], pad_id: int, limit: int, **options) -> list[list[int]]:
+    """Return the ids that `transformers` decodes, with the start symbol and padding."""
+    source = pad(sources, pad_id)
+    options |= {"attention_mask": (source != pad_id).long(), "do_sample": False, "max_new_tokens": limit}
+    return model.generate(input_ids=source, **options).tolist()
 
 
 def redrawn(model: PreTrainedModel, seed: int = 5) -> PreTrainedModel:

@@ -21,6 +21,11 @@ def text_pieces(translator) -> list[str]:
     ]
 
 
+def unit_rows(translator) -> np.ndarray:
+    table = translator.model.embedding.weight.detach().numpy()
+    return table / np.linalg.norm(table, axis=-1, keepdims=True)
+
+
 def by_scipy(translator, vector: np.ndarray, without: list[int], count: int) -> list[tuple[int, float]]:
     table = translator.model.embedding.weight.detach().numpy()
     cosines, lengths = 1 - cdist(vector[None], table, "cosine")[0], np.linalg.norm(table, axis=-1)
@@ -39,8 +44,7 @@ def test_nearest_pieces_equal_scipys(tiny_translator) -> None:
     vector, pieces = space.sum_words(tiny_translator, summands)
     ids = [i for (i,) in pieces]
     assert not expected
-    table = tiny_translator.model.embedding.weight.detach().numpy()
-    unit = table / np.linalg.norm(table, axis=-1, keepdims=True)
+    unit = unit_rows(tiny_translator)
     expected = unit[ids[0]] - unit[ids[1]] + unit[ids[2]]
     np.testing.assert_allclose(vector.numpy(), expected, atol=1e-6)
     nearest = space.nearest_pieces(tiny_translator, space.cosines(tiny_translator, vector[None], [ids])[0], 7)
@@ -120,8 +124,7 @@ def test_shipped_models_hold_some_analogies(shipped_transformers) -> None:
         analogies = space.analogies(translator)
         holding = [analogy for analogy in analogies if analogy.holds]
         assert len(holding) >= 8 and analogies[: len(holding)] == holding
-        table, pieces = translator.model.embedding.weight.detach().numpy(), translator.tokenizer.pieces
-        unit = table / np.linalg.norm(table, axis=-1, keepdims=True)
+        unit, pieces = unit_rows(translator), translator.tokenizer.pieces
         for analogy in analogies:
             if analogy.split_words:
                 continue
