@@ -45,7 +45,8 @@ def test_maps_of_steps_equal_those_of_a_pass_with_the_same_changes(tokenizer, fa
     targets, recorded = greedy_with_records(model, memory, [6, 2, 9], begin_id=BEGIN, end_id=-1, interventions=changes)
     assert isinstance(recorded.output, StepMaps) and [len(ids) for ids in targets] == [6, 2, 9]
     inputs = pad([[BEGIN, *ids[:-1]] for ids in targets], 0)
-    for row, whole in enumerate([model.read(memory, inputs, interventions=changes, record=True)] * len(targets)):
+    whole = model.read(memory, inputs, interventions=changes, record=True)
+    for row in range(len(targets)):
         same_maps(recorded.output, whole, row, atol=1e-10)
 
 

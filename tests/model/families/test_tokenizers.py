@@ -207,13 +207,14 @@ def test_marian_for_many_targets_puts_the_symbol_first_and_refuses_unknown_langu
 def test_a_folder_with_tokenizer_json_alone_opens_and_splits_the_same(name, tmp_path):
     """`transformers` 5 saves NLLB and mBART without the SentencePiece model."""
     make, changes, kind, _, source, target = CASES[name]
-    make(tmp_path / "model", **changes).save_pretrained(tmp_path / "model")
+    model = make(tmp_path / "model", **changes)
+    model.save_pretrained(tmp_path / "model")
     if kind is NllbTokenizer:
         theirs.nllb_tokenizer_json(tmp_path / "model")
     whole = checkpoint.load(tmp_path / "model")
     kind.from_pretrained(tmp_path / "model").save_pretrained(tmp_path / "fast")
     assert not (tmp_path / "fast" / "sentencepiece.bpe.model").exists()
-    make(tmp_path / "made", **changes).save_pretrained(tmp_path / "fast")
+    model.save_pretrained(tmp_path / "fast")
     fast = checkpoint.load(tmp_path / "fast")
     assert fast.directions == whole.directions and fast.tokenizer.pieces == whole.tokenizer.pieces
     assert fast.tokenizer.symbols == whole.tokenizer.symbols

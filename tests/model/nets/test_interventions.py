@@ -75,7 +75,7 @@ def test_each_kind_changes_the_output(tiny_model, name):
     assert EVERY_KIND[name] and EVERY_KIND[name].describe()
 
 
-def test_an_empty_intervention_changes_no_bit(tiny_model, tiny_translator):
+def test_an_empty_intervention_changes_no_bit(tiny_model):
     plain = tiny_model(SOURCE, TARGET, record=True)
     nothing = Interventions(heads_off=frozenset(), source_positions=Positions(True, 0))
     empty = tiny_model(SOURCE, TARGET, record=True, interventions=nothing)
@@ -84,9 +84,6 @@ def test_an_empty_intervention_changes_no_bit(tiny_model, tiny_translator):
         assert torch.equal(one.cross_attention.weights, other.cross_attention.weights)
         assert torch.equal(one.after, other.after)
     assert not Interventions() and Interventions().describe() == ""
-    first = tiny_translator.translate("Der Hund schläft.")
-    second = tiny_translator.translate("Der Hund schläft.", interventions=Interventions())
-    assert first.target_ids == second.target_ids and (first.cross.weights == second.cross.weights).all()
 
 
 @pytest.mark.parametrize("kind", [ENCODER, DECODER, CROSS])

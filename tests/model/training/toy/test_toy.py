@@ -26,8 +26,12 @@ ORDER, SENTENCES = (corpora.read(corpora.CORPORA[name].text) for name in ("order
 EVERY_SEED = [1, *(pytest.param(seed, marks=pytest.mark.endure) for seed in range(2, 6))]
 
 
+def built(pairs, **changes) -> ToyRun:
+    return ToyRun(pairs, ToySettings(**{**SMALL, **changes}))
+
+
 def trained(pairs, updates: int, **changes) -> ToyRun:
-    run = ToyRun(pairs, ToySettings(**{**SMALL, **changes}))
+    run = built(pairs, **changes)
     run.turn()
     run.turn(updates=updates)
     return run
@@ -105,23 +109,20 @@ def test_every_switch_was_measured_with_five_seeds():
 
 
 def test_each_switch_builds_what_it_says():
-    def built(**changes) -> ToyRun:
-        return ToyRun(ORDER, ToySettings(**{**SMALL, **changes}))
-
-    config = built(decoder_layers=3, d_ff=4, attention_dropout=0.1, feedforward_dropout=0.2).model.config
+    config = built(ORDER, decoder_layers=3, d_ff=4, attention_dropout=0.1, feedforward_dropout=0.2).model.config
     assert (config.num_encoder_layers, config.num_decoder_layers, config.d_feedforward) == (1, 3, 128)
     assert (config.attention_dropout, config.feedforward_dropout) == (0.1, 0.2)
-    names = [name for name, _ in built(biases=False).model.named_parameters() if "norm" not in name]
+    names = [name for name, _ in built(ORDER, biases=False).model.named_parameters() if "norm" not in name]
     assert not [name for name in names if name.endswith("bias")]
-    assert built(scale_embedding=False).model.scale == 1 and built().model.scale == 32**0.5
-    own, torchs = (built(start=start).model.embedding.weight.std().item() for start in ("xavier", "torch"))
+    assert built(ORDER, scale_embedding=False).model.scale == 1 and built(ORDER).model.scale == 32**0.5
+    own, torchs = (built(ORDER, start=start).model.embedding.weight.std().item() for start in ("xavier", "torch"))
     assert own == pytest.approx(32**-0.5, rel=0.1) and torchs == pytest.approx(1, rel=0.1)
-    run = built(separate=True)
+    run = built(ORDER, separate=True)
     sides = [{word for pair in ORDER for word in pair[side].split()} for side in (0, 1)]
     assert run.tokenizer.sizes == (len(sides[0]) + 3, len(sides[1]) + 3)
     assert run.model.embedding.weight.shape[0] == run.tokenizer.sizes[0]
     assert run.model.output_matrix.shape[0] == run.tokenizer.sizes[1]
-    untied = built(separate=True, own_output=True).model
+    untied = built(ORDER, separate=True, own_output=True).model
     assert len({untied.embedding.weight, untied.target_matrix, untied.output_matrix}) == 3
     source, target = ORDER[0]
     ids = run.tokenizer.encode_source(source, "target")
@@ -133,7 +134,7 @@ def test_learning_rates_follow_the_settings():
     assert rates == pytest.approx({1: 0.3 * 3e-3 / 30, 30: 0.3 * 3e-3, 120: 0.3 * 3e-3 / 2})
     assert ToySettings(warmup=False).learning_rate_at(1) == ToySettings(warmup=False).learning_rate_at(99) == 3e-3
     assert ToySettings(optimizer="sgd", rate=3).learning_rate_at(7) == pytest.approx(0.3)
-    assert ToyRun(ORDER, ToySettings(**SMALL, optimizer="sgd", momentum=0.5)).optimizer.defaults["momentum"] == 0.5
+    assert built(ORDER, optimizer="sgd", momentum=0.5).optimizer.defaults["momentum"] == 0.5
 
 
 def test_layer_norm_removes_a_count_added_to_every_dimension():
@@ -172,7 +173,7 @@ def test_a_normalised_count_is_divided_by_each_sources_own_length():
 
 
 def test_the_first_turn_takes_a_frame_with_the_loss_of_a_guess():
-    run = ToyRun(SENTENCES, ToySettings(**SMALL))
+    run = built(SENTENCES)
     turn = run.turn()
     assert run.update == 0 and not turn.points and turn.frames[0].update == 0
     assert abs(turn.frames[0].loss - math.log(len(run.tokenizer))) < 1.5
@@ -185,7 +186,7 @@ def test_the_first_turn_takes_a_frame_with_the_loss_of_a_guess():
 
 @pytest.mark.parametrize("start", ["xavier", "torch"])
 def test_with_a_separate_output_matrix_every_initial_loss_is_that_of_a_guess(start):
-    run = ToyRun(SENTENCES, ToySettings(**SMALL, start=start, own_output=True))
+    run = built(SENTENCES, start=start, own_output=True)
     (frame,) = run.turn().frames
     assert abs(frame.loss - math.log(len(run.tokenizer))) < 1.0
     assert run.model.output_matrix is not run.model.target_matrix
@@ -194,7 +195,7 @@ def test_with_a_separate_output_matrix_every_initial_loss_is_that_of_a_guess(sta
 def test_a_run_depends_on_its_seed_only():
     options = {"dropout": 0.2, "label_smoothing": 0.1}
     alone = trained(SENTENCES, 12, **options)
-    beside, other = ToyRun(SENTENCES, ToySettings(**SMALL, **options)), ToyRun(ORDER, ToySettings(**SMALL, seed=9))
+    beside, other = built(SENTENCES, **options), built(ORDER, seed=9)
     before = torch.get_rng_state()
     for _ in range(5):
         beside.turn(updates=3), other.turn(updates=2)
@@ -260,7 +261,7 @@ def test_points_hold_the_minimised_and_the_comparable_loss():
 
 def test_turns_are_bounded_and_so_are_runs():
     pairs = corpora.read("\n".join(f"a{i}w0 a{i}w1 a{i}w2 | b{i}" for i in range(40)))
-    run = ToyRun(pairs, ToySettings(**SMALL))
+    run = built(pairs)
     run.turn()
     assert len(run.turn(updates=3).points) == 3 and len(run.turn(seconds=0.0).points) == 1
     run.update = 1999
