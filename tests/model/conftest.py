@@ -9,7 +9,14 @@ import pytest
 
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.text.tokenizer import Tokenizer
-from tests.conftest import build_tiny_model
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translator import Translator
+from tests.conftest import SENTENCES, build_tiny_model
+
+
+@pytest.fixture(scope="session")
+def trace(tiny_translator: Translator) -> TranslationTrace:
+    return tiny_translator.translate(SENTENCES[0])
 
 
 @pytest.fixture()

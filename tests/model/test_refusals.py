@@ -90,8 +90,7 @@ def test_numpy_integers_are_accepted():
     assert Edge("cross", number, number, number) == Edge("cross", 1, 1, 1) and View(layer=number) == View(layer=1)
 
 
-def test_questions_with_invalid_fields_are_refused(tiny_translator):
-    trace = tiny_translator.translate(TEXT)
+def test_questions_with_invalid_fields_are_refused(tiny_translator, trace):
     for asked, words in (
         ({"step": 1.5}, "step must be a whole number, found 1.5"),
         ({"contrast": 1.5}, "token must be a whole number"),
@@ -223,8 +222,7 @@ def test_ambiguous_arguments_are_refused(tiny_translator, call, words):
         call(tiny_translator)
 
 
-def test_a_kind_stands_for_a_view_of_its_first_head(tiny_translator):
-    trace = tiny_translator.translate(TEXT)
+def test_a_kind_stands_for_a_view_of_its_first_head(trace):
     for draw in (plot_heatmap, plot_lines):
         assert draw(trace, "decoder_self").to_json() == draw(trace, View("decoder_self")).to_json()
     assert explore(trace, "encoder_self").view == View("encoder_self")
@@ -254,8 +252,7 @@ def test_an_edit_beyond_a_sentence_is_refused_by_every_method(tiny_translator, e
             call()
 
 
-def test_grids_are_accepted_by_name(tiny_translator):
-    trace = tiny_translator.translate(TEXT)
+def test_grids_are_accepted_by_name(tiny_translator, trace):
     by_name = why.patch(tiny_translator, trace, "Ein Hund schläft.", grid="encoder stream")
     for grid in (StreamGrid("encoder"), StreamGrid(Side.ENCODER)):
         effects = why.patch(tiny_translator, trace, "Ein Hund schläft.", grid=grid)

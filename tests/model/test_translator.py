@@ -17,8 +17,7 @@ from tests.model.decode.sweeps import assert_distributions_equal
 TEXTS = [*SENTENCES[::2], "😀 ☃", "Tee"]
 
 
-def test_a_trace_agrees_with_a_pass_of_the_model(tiny_translator, tiny_model):
-    trace = tiny_translator.translate(SENTENCES[0])
+def test_a_trace_agrees_with_a_pass_of_the_model(trace, tiny_model):
     output = tiny_model(torch.tensor([trace.source_ids]), torch.tensor([trace.decoder_ids]), record=True)
     for kind in TRANSFORMER_KINDS:
         np.testing.assert_allclose(trace.maps(kind).weights, output.maps(kind, 0).detach(), atol=1e-5)
@@ -27,8 +26,7 @@ def test_a_trace_agrees_with_a_pass_of_the_model(tiny_translator, tiny_model):
     assert trace.target_ids == tuple(trace.top_ids[:, 0])
 
 
-def test_rows_read_one_token_and_predict_the_next(tiny_translator):
-    trace = tiny_translator.translate(SENTENCES[0])
+def test_rows_read_one_token_and_predict_the_next(trace, tiny_translator):
     assert trace.decoder_inputs[0] == "<s>" and trace.decoder_inputs[1:] == trace.target_tokens[:-1]
     assert trace.source_tokens[0] == "<2en>" and trace.source_tokens[-1] == "</s>"
     assert trace.finished == (trace.target_tokens[-1] == "</s>")

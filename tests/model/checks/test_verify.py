@@ -23,7 +23,6 @@ from attention_atlas.viz.wire.codecs import ROOT
 from tests.conftest import SENTENCES
 
 DRAWN_TOLERANCE = 1e-6  # float32
-TEXT = "Der kleine Hund schläft unter dem Tisch."
 
 
 def failures(translator, trace, **options) -> set[str]:
@@ -43,11 +42,6 @@ FAULTS = {
     "permuted heads": lambda w: np.roll(w, 1, axis=-3),
     "mask off": unmasked,
 }
-
-
-@pytest.fixture(scope="module")
-def trace(tiny_translator):
-    return tiny_translator.translate(TEXT)
 
 
 def planted(trace, kind: AttentionKind, fault: str):
@@ -111,9 +105,9 @@ def test_faults_in_the_attention(tiny_translator, trace, monkeypatch, fault) -> 
     assert {"Encoder layer = torch's", "Decoder layer = torch's"} & failed
     if fault in ("unnormalised", "transposed"):  # such maps do not even become a trace
         with pytest.raises(ValueError, match="sums to 1"):
-            tiny_translator.translate(TEXT)
+            tiny_translator.translate(trace.source_text)
         return
-    made_with_it = tiny_translator.translate(TEXT)
+    made_with_it = tiny_translator.translate(trace.source_text)
     assert "Attention weights = torch's" in failures(tiny_translator, made_with_it)
     if fault == "mask off":
         masked = {"Masked cells are 0", "Nothing looks ahead", "Padding changes nothing", "Cached weights = one pass"}

@@ -39,8 +39,7 @@ STAGES = [*(f"decoder layer {n}" for n in (3, 2, 1)), *(f"encoder layer {n}" for
 
 
 @pytest.fixture(scope="module")
-def case(tiny_translator):
-    trace = tiny_translator.translate(TEXT, "de-en")
+def case(tiny_translator, trace):
     return open_case(tiny_translator, trace, make_question(tiny_translator, trace, 3))
 
 

@@ -21,13 +21,8 @@ from attention_atlas.model.trace.why.evidence import to_jsonable
 from tests.conftest import SENTENCES
 from tests.model.analysis.why.cases import measure_rows
 
-TEXT, STEP = SENTENCES[0], 3
+STEP = 3
 FEW = ("occlusion_by_mask", "alti", "cross_attention")
-
-
-@pytest.fixture(scope="module")
-def trace(tiny_translator):
-    return tiny_translator.translate(TEXT, "de-en")
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +75,7 @@ def test_results_have_html_for_notebooks(answers, tiny_translator):
     for answer in answers:
         html = answer._repr_html_()
         assert "<table" in html and "<script" not in html and answer.about().split("<")[0] in html
-    run = tiny_translator.run([TEXT], names=["encoder.final"])
+    run = tiny_translator.run([SENTENCES[0]], names=["encoder.final"])
     assert f"<td>encoder.final</td><td>{list(run['encoder.final'].shape)}</td>" in run._repr_html_()
 
 
