@@ -41,7 +41,7 @@ CUT = Interventions(
     ("changes", "interventions"),
     [
         ({}, CUT),
-        ({"norm_first": False}, Interventions(edits=(("decoder.1.resid_post", Scale(0.5)),))),
+        ({"norm_first": False}, Interventions(edits={"decoder.1.resid_post": Scale(0.5)})),
         (RELATIVE, Interventions(target_positions=Positions(shift=3))),
         ({**RELATIVE, "layer_positions": True}, CUT),
     ],
@@ -62,8 +62,13 @@ def test_computed_maps_equal_those_of_the_pass(tokenizer, changes, interventions
                 np.testing.assert_allclose(loaded_maps.weights[layer, head], recorded[layer, head], atol=1e-5)
 
 
-def test_computed_weights_are_indexed_like_an_array(tokenizer, monkeypatch):
-    maps = build_translator(tokenizer).translate(TEXT).cross
+@pytest.fixture(scope="module")
+def long_trace(tokenizer) -> TranslationTrace:
+    return build_translator(tokenizer).translate(TEXT)
+
+
+def test_computed_weights_are_indexed_like_an_array(long_trace, monkeypatch):
+    maps = long_trace.cross
     whole, weights = np.asarray(maps.weights), maps.weights
     assert len(weights) == len(whole) and weights.size == whole.size and weights.dtype == whole.dtype
     cells = [np.s_[1], np.s_[-1, -1], np.s_[0:2, 1], np.s_[..., 2, 3], np.s_[:, :, 4:9], np.s_[2, :, 4], np.s_[...]]
@@ -76,12 +81,7 @@ def test_computed_weights_are_indexed_like_an_array(tokenizer, monkeypatch):
         weights[0, 4]
     monkeypatch.setattr(trace_maps, "MAX_BYTES", whole[0].nbytes)
     assert weights[0].shape == whole[0].shape
-    for use in (
-        np.asarray,
-        lambda weights: weights.mean(),
-        lambda weights: weights[:2],
-        lambda weights: weights[:, :2],
-    ):
+    for use in (np.asarray, lambda maps: maps.mean(), lambda maps: maps[:2], lambda maps: maps[:, :2]):
         with pytest.raises(Refusal, match="too long for that"):
             use(weights)
     assert not hasattr(weights, "no_such") and not hasattr(weights, "__array_interface__")
@@ -114,23 +114,19 @@ def test_a_batch_of_long_texts_gives_each_texts_own_trace(tokenizer):
         np.testing.assert_array_equal(alone.cross.weights[1, 2], trace.cross.weights[1, 2])
 
 
-def test_saved_long_traces_hold_queries_and_keys_and_wrong_files_are_refused(tokenizer, tmp_path):
-    trace = build_translator(tokenizer).translate(TEXT)
-    trace.save(tmp_path / "long.npz")
+def test_saved_long_traces_hold_queries_and_keys_and_wrong_files_are_refused(long_trace, tmp_path):
+    long_trace.save(tmp_path / "long.npz")
     assert isinstance(TranslationTrace.load(tmp_path / "long.npz").cross.weights, ComputedWeights)
     with pytest.raises(Refusal, match="too long for JSON"):
-        trace.save(tmp_path / "long.json")
+        long_trace.save(tmp_path / "long.json")
     with np.load(tmp_path / "long.npz") as stored:
         arrays = {name: stored[name] for name in stored.files}
+    fields = str(arrays["fields"]).replace('"cut": []', '"cut": [[[1, "x", 0]]]')
     for name, wrong, words in (
         ("cross.keys", arrays["cross.keys"][:, :2], "queries are of"),
         ("cross.queries", np.full_like(arrays["cross.queries"], np.nan), "finite"),
         ("cross.bias", np.zeros((1, 4, 3), np.float32), "does not fit"),
-        (
-            "fields",
-            np.array(str(arrays["fields"]).replace('"cut": []', '"cut": [[[1, "x", 0]]]')),
-            "edges that are cut",
-        ),
+        ("fields", np.array(fields), "edges that are cut"),
     ):
         np.savez(tmp_path / "wrong.npz", **{**arrays, name: wrong})
         with pytest.raises(ValueError, match=words):
@@ -140,12 +136,12 @@ def test_saved_long_traces_hold_queries_and_keys_and_wrong_files_are_refused(tok
 def test_edits_that_queries_and_keys_do_not_show_are_refused(tokenizer):
     translator = build_translator(tokenizer)
     with pytest.raises(Refusal, match="no scores can be edited"):
-        translator.translate(TEXT, interventions=Interventions(edits=(("encoder.0.self.scores", Scale(2.0)),)))
+        translator.translate(TEXT, interventions=Interventions(edits={"encoder.0.self.scores": Scale(2.0)}))
     relative = build_translator(tokenizer, **RELATIVE)
-    uneven = Interventions(edits=(("encoder.0.self.bias", Scale(0.0, positions=(2,))),))
+    uneven = Interventions(edits={"encoder.0.self.bias": Scale(0.0, positions=(2,))})
     with pytest.raises(Refusal, match="depends on the distance alone"):
         relative.translate(TEXT, interventions=uneven)
-    flat = relative.translate(TEXT, interventions=Interventions(edits=(("encoder.0.self.bias", Scale(0.0)),)))
+    flat = relative.translate(TEXT, interventions=Interventions(edits={"encoder.0.self.bias": Scale(0.0)}))
     recorded = relative.inspect(flat.source_ids, flat.target_ids, interventions=flat.interventions)
     np.testing.assert_array_equal(flat.encoder_self.weights[0, 3], recorded.maps(AttentionKind.ENCODER_SELF, 0)[0, 3])
 

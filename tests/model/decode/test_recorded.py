@@ -22,13 +22,13 @@ from tests.model.decode.sweeps import BEGIN, CACHED, SOURCES, SWEEPS, assert_dis
 END = 2
 EDITED = {
     "edits": lambda rows: Interventions(
-        edits=(
-            ("decoder.*.self.q", Scale(1.5, heads=(1,))),
-            ("decoder.1.self.k", Add(0.4, positions=(1, 2))),
-            ("decoder.0.cross.k", Add(0.3, positions=(0,))),
-            ("decoder.2.cross.scores", Scale(0.5)),
-            ("decoder.1.resid_mid", Add(0.2)),
-        )
+        edits={
+            "decoder.*.self.q": Scale(1.5, heads=(1,)),
+            "decoder.1.self.k": Add(0.4, positions=(1, 2)),
+            "decoder.0.cross.k": Add(0.3, positions=(0,)),
+            "decoder.2.cross.scores": Scale(0.5),
+            "decoder.1.resid_mid": Add(0.2),
+        }
     ),
     "a function": lambda rows: Sweep(edits=(("decoder.*.self.scores", lambda x, at: x * 0.7),)),
     "a stream patched": SWEEPS["a stream patched"],

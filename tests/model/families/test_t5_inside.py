@@ -50,10 +50,9 @@ def test_edits_apply_to_steps_over_the_cache(any_kind, name):
         whole = model(source, target, interventions=changes).logits
         plain = model(source, target).logits
         assert torch.equal(whole, plain) is (name == "moved")
+        memory = model.encode(source, interventions=changes)
         for record in (False, True):
-            decoder = StepDecoder(
-                model, model.encode(source, interventions=changes), target[:, :1], interventions=changes, record=record
-            )
+            decoder = StepDecoder(model, memory, target[:, :1], interventions=changes, record=record)
             assert (decoder.step is None) is record
             for step in range(1, target.shape[1]):
                 close(decoder.logits, whole[:, step - 1], 1e-5)
