@@ -9,8 +9,11 @@ import torch
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.trace.why.attribution import Columns, Question
 
+ENCODER, DECODER, CROSS = TRANSFORMER_KINDS
+SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
 NOWHERE = Columns((), (), (), ())
 
 

@@ -14,12 +14,8 @@ from attention_atlas.model.analysis.why.contributions import (
 from attention_atlas.model.analysis.why.methods import attention, flow
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
-from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.why.attribution import Columns
-from tests.model.analysis.why.cases import case_of, random_cases
-
-ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
-SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
+from tests.model.analysis.why.cases import CROSS, DECODER, ENCODER, SOURCE, TARGET, case_of, random_cases
 
 
 def recorded(model, source=SOURCE, target=TARGET):

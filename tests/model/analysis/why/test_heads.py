@@ -18,13 +18,10 @@ from attention_atlas.model.nets.layer import Layer
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.edits import Scale
 from attention_atlas.model.trace.interventions import Interventions, Positions
-from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.why.effects import Replacement
 from attention_atlas.model.trace.why.evidence import Evidence
-from tests.model.analysis.why.cases import case_of
+from tests.model.analysis.why.cases import CROSS, DECODER, ENCODER, SOURCE, TARGET, case_of
 
-ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
-SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
 SHIFTED = Interventions(
     heads_off={(CROSS, 1, 1)}, target_positions=Positions(shift=2), edits={"decoder.1.cross.k": Scale(0.5)}
 )

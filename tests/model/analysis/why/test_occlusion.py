@@ -12,12 +12,9 @@ import torch
 from attention_atlas.model.analysis.why.case import Case, mask_words, replace_words
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.trace.interventions import Edge, Interventions
-from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.why.attribution import Against, Columns
-from tests.model.analysis.why.cases import case_of
+from tests.model.analysis.why.cases import CROSS, DECODER, ENCODER, SOURCE, TARGET, case_of
 
-ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
-SOURCE, TARGET = [4, 20, 31, 45, 20, 2], [1, 30, 41, 52]
 COLUMNS = Columns(
     ((0,), (1, 2), (3,), (4,), (5,)),
     ((0,), (1,), (2, 3)),

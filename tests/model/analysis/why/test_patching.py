@@ -18,11 +18,9 @@ from attention_atlas.model.analysis.why.experiments.patching import (
     SubLayerGrid,
 )
 from attention_atlas.model.trace.interventions import Edge, Interventions
-from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
-from tests.model.analysis.why.cases import case_of
+from attention_atlas.model.trace.kinds import Side, SubLayerName
+from tests.model.analysis.why.cases import CROSS, DECODER, ENCODER, TARGET, case_of
 
-ENCODER, DECODER, CROSS = AttentionKind.ENCODER_SELF, AttentionKind.DECODER_SELF, AttentionKind.CROSS
-TARGET = [1, 30, 41, 52]
 CLEAN, SAME_LENGTH, LONGER = [4, 20, 31, 45, 2], [4, 20, 77, 45, 2], [4, 20, 77, 78, 79, 45, 2]
 GRIDS = (
     StreamGrid(Side.ENCODER),
