@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -133,54 +134,50 @@ def copies_of(maps: dict[AttentionKind, np.ndarray]) -> list[verify.MapCopy]:
     return [verify.MapCopy(kind, weights) for kind, weights in maps.items()]
 
 
-def sent(maps: dict[AttentionKind, np.ndarray]) -> dict:
-    return {"The page's payload": (copies_of(maps), readback.PAYLOAD_TOLERANCE)}
+def sent(maps: dict[AttentionKind, np.ndarray]) -> tuple[list[verify.MapCopy], float]:
+    return copies_of(maps), readback.PAYLOAD_TOLERANCE
 
 
-@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_faults_in_the_payload(tiny_translator, trace, kind, fault) -> None:
-    packed = payload.payload(trace)
-    for block in packed["blocks"]:
-        if block["kind"] == kind.value:
-            block["data"] = ROOT.encode(np.minimum(FAULTS[fault](trace.maps(kind).weights), 1.0))
-    failed = failures(tiny_translator, trace, copies=sent(readback.payload_maps(packed["blocks"], packed["kinds"])))
-    assert failed == {"The page's payload = trace"}
-
-
-def drawn(maps: dict[AttentionKind, np.ndarray]) -> dict:
-    return {"The drawing": (copies_of(maps), DRAWN_TOLERANCE)}
+def test_faults_in_the_payload(tiny_translator, trace) -> None:
+    copies = {}
+    for kind, fault in product(TRANSFORMER_KINDS, FAULTS):
+        packed = payload.payload(trace)
+        for block in packed["blocks"]:
+            if block["kind"] == kind.value:
+                block["data"] = ROOT.encode(np.minimum(FAULTS[fault](trace.maps(kind).weights), 1.0))
+        copies[f"{kind.value} {fault}"] = sent(readback.payload_maps(packed["blocks"], packed["kinds"]))
+    assert failures(tiny_translator, trace, copies=copies) == {f"{name} = trace" for name in copies}
 
 
 def test_a_correct_drawing_passes(tiny_translator, trace) -> None:
-    copies = drawn(readback.drawn_maps(trace))
     head = readback.drawn_head(trace, AttentionKind.CROSS, 2, 3)
-    copies["The heatmap"] = ([verify.MapCopy(AttentionKind.CROSS, head, layer=2, head=3)], DRAWN_TOLERANCE)
+    copies = {
+        "The drawing": (copies_of(readback.drawn_maps(trace)), DRAWN_TOLERANCE),
+        "The heatmap": ([verify.MapCopy(AttentionKind.CROSS, head, layer=2, head=3)], DRAWN_TOLERANCE),
+    }
     assert not failures(tiny_translator, trace, copies=copies)
 
 
-@pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_faults_in_the_drawing(tiny_translator, trace, kind, fault) -> None:
-    figure = plot_grid(trace, kind)
-    maps = readback.grid_maps(figure, trace, kind)
-    faulty = FAULTS[fault](maps.astype(np.float32))
-    layers, heads, rows, columns = maps.shape
-    z = np.array(figure.data[0].z, np.float64)
-    tiles = z.reshape(layers, z.shape[0] // layers, heads, z.shape[1] // heads)
-    # Transposed cross-attention does not fit its frame: it is drawn as far as it does.
-    fits = faulty[..., :rows, :columns]
-    tiles[:, : fits.shape[2], :, : fits.shape[3]] = fits.transpose(0, 2, 1, 3)
-    figure.data[0].z = z
-    failed = failures(tiny_translator, trace, copies=drawn({kind: readback.grid_maps(figure, trace, kind)}))
-    assert failed == {"The drawing = trace"}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_faults_in_one_drawn_head(tiny_translator, trace, fault) -> None:
-    weights = FAULTS[fault](trace.decoder_self.weights)[1, 2]
-    copies = [verify.MapCopy(AttentionKind.DECODER_SELF, weights, layer=1, head=2)]
-    assert failures(tiny_translator, trace, copies={"Head": (copies, DRAWN_TOLERANCE)}) == {"Head = trace"}
+def test_faults_in_the_drawing(tiny_translator, trace) -> None:
+    """Of whole maps and of one head."""
+    copies = {}
+    for kind, fault in product(TRANSFORMER_KINDS, FAULTS):
+        figure = plot_grid(trace, kind)
+        maps = readback.grid_maps(figure, trace, kind)
+        faulty = FAULTS[fault](maps.astype(np.float32))
+        layers, heads, rows, columns = maps.shape
+        z = np.array(figure.data[0].z, np.float64)
+        tiles = z.reshape(layers, z.shape[0] // layers, heads, z.shape[1] // heads)
+        # Transposed cross-attention does not fit its frame: it is drawn as far as it does.
+        fits = faulty[..., :rows, :columns]
+        tiles[:, : fits.shape[2], :, : fits.shape[3]] = fits.transpose(0, 2, 1, 3)
+        figure.data[0].z = z
+        drawn = readback.grid_maps(figure, trace, kind)
+        copies[f"{kind.value} {fault}"] = (copies_of({kind: drawn}), DRAWN_TOLERANCE)
+    for fault, spoil in FAULTS.items():
+        head = verify.MapCopy(AttentionKind.DECODER_SELF, spoil(trace.decoder_self.weights)[1, 2], layer=1, head=2)
+        copies[f"head {fault}"] = ([head], DRAWN_TOLERANCE)
+    assert failures(tiny_translator, trace, copies=copies) == {f"{name} = trace" for name in copies}
 
 
 def test_a_thinned_grid_is_not_read_back(hand_made_trace, monkeypatch) -> None:
@@ -217,7 +214,7 @@ def test_correct_traces_raise_no_false_alarm(tiny_translator, count) -> None:
     for _ in range(count):
         text = " ".join(random_words.choices(words, k=random_words.randint(1, 12)))
         clean = tiny_translator.translate(text)
-        assert not failures(tiny_translator, clean, copies=sent(readback.sent_maps(clean))), text
+        assert not failures(tiny_translator, clean, copies={"The payload": sent(readback.sent_maps(clean))}), text
 
 
 def test_a_token_looked_up_in_another_row_is_detected(tiny_translator, trace, monkeypatch) -> None:

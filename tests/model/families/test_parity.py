@@ -60,7 +60,6 @@ CASES = {
     "mbart cc25, heads of 32": (theirs.mbart, heads(2, decoder_start_token_id=4 + 87 + 19, activation_function="gelu")),
 }
 TEXTS = 50
-NO_CACHE = {"use_cache": False}  # theirs of T5 has room for as many layers as its encoder has
 BEAMS = ("t5", "bart that begins with <s>", "pegasus")
 MORE_BEAMS = ("umt5", "bart", "bart of unequal sides", "blenderbot", "blenderbot-small")
 SOURCES = [[12, 20, 31, 45, 20, 61, 33, 8, 2], [9, 21, 60, 17, 2], [70, 2]]
@@ -144,7 +143,7 @@ def test_greedy_decoding_agrees_with_transformers(pair):
     sources = [[*torch.randint(6, 75, (int(n),)).tolist(), tokenizer.end_id] for n in torch.randint(1, 12, (TEXTS,))]
     prefix = tokenizer.forced_prefix(opened.directions[0].split("-")[1])
     first = prefix[0] if prefix else None
-    expected = theirs.generate(model, sources, config.pad_id, 18, num_beams=1, forced_bos_token_id=first, **NO_CACHE)
+    expected = theirs.generate(model, sources, config.pad_id, 18, num_beams=1, forced_bos_token_id=first)
     ends = {"begin_id": tokenizer.begin_id, "end_id": tokenizer.end_id}
     with torch.inference_mode():
         memory = opened.model.encode(pad(sources, config.pad_id))
@@ -175,7 +174,7 @@ def test_beams_of_four_agree_with_transformers(family, tmp_path):
     torch.manual_seed(4)
     sources = [[*torch.randint(6, 75, (int(n),)).tolist(), end] for n in torch.randint(1, 30, (TEXTS,))]
     translator.step_limit = lambda length: 18
-    options = {"num_beams": 4, "length_penalty": 0.0, "renormalize_logits": True, **NO_CACHE}
+    options = {"num_beams": 4, "length_penalty": 0.0, "renormalize_logits": True}
     expected = theirs.generate(model, sources, translator.config.pad_id, 18, **options)
     begin = translator.tokenizer.begin_id
     searches = translator.beam(sources, translator.directions[0], width=4)

@@ -277,6 +277,7 @@ def generate(model: PreTrainedModel, sources: list[list[int]], pad_id: int, limi
     """Return the ids that `transformers` decodes, with the start symbol and padding."""
     source = pad(sources, pad_id)
     options |= {"attention_mask": (source != pad_id).long(), "do_sample": False, "max_new_tokens": limit}
+    options |= {"use_cache": "t5" not in model.config.model_type}  # T5's has room for its encoder's number of layers
     return model.generate(input_ids=source, **options).tolist()
 
 
