@@ -23,7 +23,10 @@ from tests import ROOT
 
 SMALL = {"layers": 1, "d_model": 32, "heads": 2}
 ORDER, SENTENCES = (corpora.read(corpora.CORPORA[name].text) for name in ("order", "sentences"))
-EVERY_SEED = [1, *(pytest.param(seed, marks=pytest.mark.endure) for seed in range(2, 6))]
+LONG, ENDURE = pytest.mark.long, pytest.mark.endure
+EVERY_SEED = pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=LONG if seed == 1 else (LONG, ENDURE)) for seed in range(1, 6)]
+)
 
 
 def built(pairs, **changes) -> ToyRun:
@@ -41,8 +44,7 @@ def right(run: ToyRun) -> int:
     return sum(run.tokenizer.decode(ids) == target for ids, (_, target) in zip(run.frames[-1].outputs, run.pairs))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", EVERY_SEED)
+@EVERY_SEED
 def test_without_source_positions_the_order_corpus_has_a_floor_and_with_them_none(seed):
     blind, seeing = (trained(ORDER, 150, positions=code, seed=seed) for code in ("none", "interleaved"))
     assert blind.floor > 0.1 and seeing.floor == 0
@@ -50,15 +52,13 @@ def test_without_source_positions_the_order_corpus_has_a_floor_and_with_them_non
     assert seeing.frames[-1].loss < blind.floor / 3 and right(seeing) == len(ORDER) and right(blind) <= len(ORDER) / 2
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", EVERY_SEED)
+@EVERY_SEED
 def test_positions_by_distance_tell_the_order_too(seed):
     seeing = trained(ORDER, 300, positions="relative", seed=seed)
     assert seeing.floor == 0 and seeing.frames[-1].loss < 0.03 and right(seeing) == len(ORDER)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", EVERY_SEED)
+@EVERY_SEED
 def test_without_the_mask_the_loss_is_low_and_decoding_wrong(seed):
     wide = {"layers": 2, "d_model": 64, "heads": 4}
     cheat, honest = (trained(ORDER, 100, look_ahead_mask=mask, seed=seed, **wide) for mask in (False, True))
@@ -70,15 +70,13 @@ def test_without_the_mask_the_loss_is_low_and_decoding_wrong(seed):
     assert DECODED not in honest.frames[-1].maps[0]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", EVERY_SEED)
+@EVERY_SEED
 def test_without_residual_connections_two_layers_hardly_learn(seed):
     bare, whole = (trained(SENTENCES, 100, layers=2, residual=residual, seed=seed) for residual in (False, True))
     assert bare.frames[-1].loss > 1 > 0.1 > whole.frames[-1].loss
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", EVERY_SEED)
+@EVERY_SEED
 def test_the_recurrent_networks_learn_and_only_one_has_maps(seed):
     looking, plain = (trained(SENTENCES, 120, network=name, seed=seed) for name in ("gru", "gru-plain"))
     assert right(looking) == len(SENTENCES)
@@ -89,7 +87,7 @@ def test_the_recurrent_networks_learn_and_only_one_has_maps(seed):
 
 SWITCHES = [name for name in measure.SWITCHES if not name.endswith("default")]
 AGAIN = [  # each takes a minute: some of them in make test-all, the rest in make endure
-    pytest.param(name, marks=pytest.mark.endure if i % 8 else pytest.mark.long) for i, name in enumerate(SWITCHES)
+    pytest.param(name, marks=ENDURE if i % 8 else LONG) for i, name in enumerate(SWITCHES)
 ]
 
 
