@@ -185,6 +185,14 @@ class Malicious:
         return (Path.touch, (Path(self.path),))
 
 
+def refused(folder: Path, *words: str) -> str:
+    """Assert that opening a folder fails with these words. Returns the message."""
+    with pytest.raises(ValueError) as caught:
+        checkpoint.load(folder)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+    return str(caught.value)
+
+
 @pytest.fixture(scope="session")
 def recurrent_checkpoint(tokenizer: Tokenizer, tmp_path_factory) -> Path:
     """A checkpoint folder of a tiny seeded recurrent network, from German into English."""

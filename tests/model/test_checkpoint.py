@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from attention_atlas.model import checkpoint
 from tests import ROOT
-from tests.conftest import Malicious
+from tests.conftest import Malicious, refused
 
 LAYOUT = {checkpoint.LAYOUT: checkpoint.TRANSPOSED}
 SOURCE, TARGET = torch.tensor([[4, 20, 31, 2]]), torch.tensor([[1, 30, 41]])
@@ -26,14 +26,6 @@ SOURCE, TARGET = torch.tensor([[4, 20, 31, 2]]), torch.tensor([[1, 30, 41]])
 @pytest.fixture()
 def folder(checkpoint_copy: Path) -> Path:
     return checkpoint_copy
-
-
-def refused(folder: Path, file: str) -> str:
-    """Assert that loading is refused with the file's name. Returns the message."""
-    with pytest.raises(ValueError) as caught:
-        checkpoint.load(folder)
-    assert file in str(caught.value)
-    return str(caught.value)
 
 
 def test_load_restores_every_tensor_and_the_outputs(tiny_checkpoint, tiny_model):

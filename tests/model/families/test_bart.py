@@ -11,9 +11,10 @@ from attention_atlas.model.config import Activation, PositionCode
 from attention_atlas.model.text.splitters import HEADER, MergedBytes
 from attention_atlas.model.trace.tokens import TokenKind
 from attention_atlas.model.translator import Translator
+from tests.conftest import refused
 from tests.model.families import theirs
 from tests.model.families.test_parity import seen
-from tests.model.families.theirs import WEIGHTS, edit, refused
+from tests.model.families.theirs import WEIGHTS, edit
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from attention_atlas.model import checkpoint
-from tests.conftest import Malicious
+from tests.conftest import Malicious, refused
 from tests.model.families import theirs
-from tests.model.families.theirs import PICKLE, WEIGHTS, edit, refused
+from tests.model.families.theirs import PICKLE, WEIGHTS, edit
 
 
 def test_a_pickle_with_code_is_refused_without_executing_it(folder, tmp_path):

@@ -19,11 +19,11 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.tokens import TokenKind, is_prefix
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
-from tests.conftest import SENTENCES, Malicious
+from tests.conftest import SENTENCES, Malicious, refused
 from tests.model.families import theirs
 from tests.model.families.test_parity import close, inputs, run_theirs
 from tests.model.families.test_tokenizers import strange_texts
-from tests.model.families.theirs import PICKLE, WEIGHTS, edit, refused
+from tests.model.families.theirs import PICKLE, WEIGHTS, edit
 
 GATED = {"own_head": True, "feed_forward_proj": "gated-gelu"}
 

@@ -8,14 +8,12 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
 import sentencepiece
 import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedModel
 
-from attention_atlas.model import checkpoint
 from attention_atlas.model.families.vocabulary import language_codes
 from attention_atlas.model.nets.masks import pad
 from tests.conftest import SENTENCES
@@ -79,14 +77,6 @@ def edit(folder: Path, **changes) -> None:
     """Change fields of a folder's config.json."""
     config = json.loads((folder / "config.json").read_text())
     write(folder / "config.json", config | changes)
-
-
-def refused(folder: Path, *words: str) -> str:
-    """Assert that opening a folder fails with these words. Returns the message."""
-    with pytest.raises(ValueError) as caught:
-        checkpoint.load(folder)
-    assert all(word in str(caught.value) for word in words), str(caught.value)
-    return str(caught.value)
 
 
 def save_shards(state: dict[str, torch.Tensor], folder: Path) -> None:

@@ -20,7 +20,7 @@ from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.interventions import positions_off
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
-from tests.conftest import SENTENCES
+from tests.conftest import SENTENCES, refused
 
 SOURCE, TARGET = pad([[4, 20, 31, 45, 20, 61, 2], [5, 21, 60, 2]], 0), torch.tensor([[1, 30, 41, 52], [1, 33, 44, 12]])
 
@@ -137,13 +137,12 @@ def test_unknown_networks_and_configs_are_refused(recurrent_checkpoint, tmp_path
     folder = shutil.copytree(recurrent_checkpoint, tmp_path / "copy")
     config = json.loads((folder / checkpoint.CONFIG).read_text())
     assert config["network"] == "gru" and type(checkpoint.load(folder).model) is Recurrent
-    for change, message in (
-        ({"network": "convolutional"}, r"config\.json: there is no network 'convolutional': .*'gru'"),
+    for change, *words in (
+        ({"network": "convolutional"}, "config.json: there is no network 'convolutional': ", "'gru'"),
         ({"model": {"vocabulary_size": 5, "d_model": 0}}, "d_model must be"),
     ):
         (folder / checkpoint.CONFIG).write_text(json.dumps(config | change))
-        with pytest.raises(ValueError, match=message):
-            checkpoint.load(folder)
+        refused(folder, *words)
     model = checkpoint.load(recurrent_checkpoint).model
     monkeypatch.delitem(networks.NETWORKS, "gru")
     with pytest.raises(ValueError, match="Recurrent is not among the networks 'transformer'"):
