@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -56,11 +57,12 @@ def greedily(setting):
 
 
 @torch.inference_mode()
-def rescored(setting, source: list[int], ids) -> torch.Tensor:
-    """Return the natural log-probability of each of ids by one teacher-forced pass."""
+def rescored(setting, source: list[int], *hypotheses: Sequence[int]) -> list[torch.Tensor]:
+    """Return the natural log-probability of each token of hypotheses by one teacher-forced pass."""
     model, _, ends = setting
-    logits = model(torch.tensor([source]), torch.tensor([[ends["begin_id"], *ids[:-1]]])).logits[0]
-    return logits.log_softmax(-1)[range(len(ids)), list(ids)]
+    inputs = pad([[ends["begin_id"], *ids[:-1]] for ids in hypotheses], 0)
+    log_p = model(torch.tensor([source] * len(inputs)), inputs).logits.log_softmax(-1)
+    return [row[range(len(ids)), list(ids)] for row, ids in zip(log_p, hypotheses)]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
@@ -79,7 +81,7 @@ def test_a_wider_beam_scores_below_greedy_only_where_it_pruned_greedys_path(sett
         if ids[-1] != setting[2]["end_id"]:
             continue  # greedy found no translation to compare with
         compared += 1
-        total, best = float(rescored(setting, source, ids).sum()), result.hypotheses[0]
+        total, best = float(rescored(setting, source, ids)[0].sum()), result.hypotheses[0]
         better += best.finished and best.score > total + 1e-4
         if not best.finished or best.score < total - 1e-4:
             fates = {result.prefix(n): node.fate for n, node in enumerate(result.nodes)}
@@ -95,9 +97,8 @@ def test_node_scores_equal_those_of_a_full_pass(setting, alpha):
     for source, result in zip(
         setting[1][:5], search(setting, setting[1][:5], width=4, n_best=4, length_penalty=alpha, keep_pruned=True)
     ):
-        for n, node in enumerate(result.nodes):
-            ids = result.prefix(n)
-            expected = rescored(setting, source, ids)
+        prefixes = [result.prefix(n) for n in range(len(result.nodes))]
+        for node, ids, expected in zip(result.nodes, prefixes, rescored(setting, source, *prefixes)):
             assert node.depth == len(ids)
             assert node.log_probability == pytest.approx(float(expected[-1]), abs=1e-4)
             assert node.total == pytest.approx(float(expected.sum()), abs=1e-4)

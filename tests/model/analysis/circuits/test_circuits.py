@@ -17,7 +17,7 @@ from attention_atlas.model.trace.edits import Scale
 from attention_atlas.model.trace.kinds import Side, SubLayerName
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.translator import Translator
-from tests.conftest import build_tiny_model
+from tests.conftest import build_tiny_model, make_translator
 
 PAIRS = [
     Pair((4, 20, 31, 45, 2), (4, 20, 52, 45, 2), (1, 30, 41), 40, 50),
@@ -140,12 +140,13 @@ def test_eap_ig_with_one_step_equals_eap(tiny_translator):
     assert np.abs(circuits.find_circuit(tiny_translator, PAIRS).scores - eap.scores).max() > 1e-4
 
 
-def test_exact_score_is_the_effect_of_cutting_the_edge(tiny_translator):
-    circuit = circuits.find_circuit(tiny_translator, PAIRS[:1], "exact")
-    runs = runs_of(tiny_translator, PAIRS[:1])
-    gates = np.ones(len(circuit.graph))
-    gates[17] = 0
-    assert circuit.scores[17] == pytest.approx(float(runs.leads_with(gates)[0] - runs.lead[0]), abs=1e-6)
+def test_exact_scores_are_the_effects_of_cutting_each_edge(tokenizer):
+    model = build_tiny_model(tokenizer, num_encoder_layers=1, num_decoder_layers=1, num_heads=2)
+    translator = make_translator(model, tokenizer)
+    circuit = circuits.find_circuit(translator, PAIRS[:1], "exact")
+    runs = runs_of(translator, PAIRS[:1])
+    for score, gates in zip(circuit.scores, 1 - np.eye(len(circuit.graph)), strict=True):
+        assert score == pytest.approx(float(runs.leads_with(gates)[0] - runs.lead[0]), abs=1e-6)
 
 
 def test_keep_paths_drops_edges_without_a_path_to_the_logits(tiny_translator):

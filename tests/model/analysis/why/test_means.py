@@ -9,7 +9,7 @@ import torch
 from attention_atlas.model.analysis.sentences import has_sentences, languages, sentences
 from attention_atlas.model.analysis.why import means
 from attention_atlas.model.analysis.why.attribution import attribute, attribute_case
-from attention_atlas.model.analysis.why.means import SERVED_BATCH_SIZE, SERVED_SENTENCES, find_means, means_work
+from attention_atlas.model.analysis.why.means import SERVED_BATCH_SIZE, find_means, means_work
 from attention_atlas.model.means import main
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.trace.why.evidence import to_jsonable
@@ -101,14 +101,14 @@ def test_program_writes_means_beside_the_weights(checkpoint_copy, tiny_translato
     assert "4 sentences" in capsys.readouterr().out
 
 
-def test_work_on_means_uses_the_same_sentences_in_every_process(tiny_checkpoint):
+def test_work_on_means_uses_the_same_sentences_in_every_process(tiny_checkpoint, monkeypatch):
+    monkeypatch.setattr(means, "SERVED_SENTENCES", 20)
     first, second = (Translator.load(tiny_checkpoint, "cpu") for _ in range(2))
     assert find_means(first, "de-en") is None
     progress = list(means_work(first, "de-en").run())
-    assert progress[:2] == [(SERVED_BATCH_SIZE, SERVED_SENTENCES), (2 * SERVED_BATCH_SIZE, SERVED_SENTENCES)]
-    assert progress[-1] == (SERVED_SENTENCES, SERVED_SENTENCES)
+    assert progress == [(SERVED_BATCH_SIZE, 20), (2 * SERVED_BATCH_SIZE, 20), (20, 20)]
     computed = find_means(first, "de-en")
-    assert computed.sentences == SERVED_SENTENCES and computed.digest == first.digest
+    assert computed.sentences == 20 and computed.digest == first.digest
     list(means_work(second, "de-en").run())
     np.testing.assert_array_equal(find_means(second, "de-en").source_embedding, computed.source_embedding)
     assert has_sentences("de-en") and not has_sentences("xx-en")

@@ -124,7 +124,8 @@ def test_integrated_gradients_accept_a_baseline(tiny_translator, trace):
             why.attribute(tiny_translator, trace, baseline=invalid, **options)
 
 
-def test_inseq_files_are_written_and_read(tiny_translator, trace, tmp_path):
+def test_inseq_files_are_written_and_read(tiny_translator, tmp_path):
+    trace = tiny_translator.trace("Ein Hund.", target="A dog.")
     steps = range(1, len(trace.target_ids))
     answers = [why.attribute(tiny_translator, trace, step=step, methods=FEW, words=False) for step in steps]
     path = tmp_path / "inseq.json"
@@ -144,7 +145,7 @@ def test_inseq_files_are_written_and_read(tiny_translator, trace, tmp_path):
     with pytest.raises(ValueError, match="consecutive steps"):
         why.to_inseq(path, trace, answers[::2], "alti")
     with pytest.raises(ValueError, match="words=False"):
-        why.to_inseq(path, trace, [why.attribute(tiny_translator, trace, step=STEP, methods=FEW)], "alti")
+        why.to_inseq(path, trace, [why.attribute(tiny_translator, trace, step=1, methods=FEW)], "alti")
 
 
 def test_inseq_files_with_lists_and_embedding_scores_are_read(tmp_path):
