@@ -56,7 +56,7 @@ def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width,
     expect(page.locator(".atlas-presented .detail")).to_be_visible()
     page.keyboard.press("ArrowRight")
     expect(caption).to_have_text("2 / 2 · The machine <b>")
-    expect(page.locator("#tab-inside .atlas-presented")).to_be_visible()
+    expect(page.locator("#tab-inside")).to_be_visible()
     expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_accessible_name("Next")
     page.keyboard.press("ArrowLeft")
     expect(caption).to_contain_text("1 / 2 · Attention")

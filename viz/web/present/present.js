@@ -53,6 +53,31 @@ function dropFromTopLayer(node) {
   if (node?.matches("[popover]")) node.popover = null;
 }
 
+// Return a function that makes everything but these elements inert, or, without elements, nothing. It returns whether
+// that changed anything.
+function createReach() {
+  const inertNodes = [];
+  let reached = [];
+
+  function makeInert(node, but) {
+    for (const child of node.children) {
+      if (but.includes(child) || child.inert || child.matches("dialog, script, style, link"))
+        continue;
+      if (but.some((node) => child.contains(node))) makeInert(child, but);
+      else inertNodes.push(Object.assign(child, { inert: true }));
+    }
+  }
+
+  return (nodes) => {
+    if (nodes.length === reached.length && nodes.every((node, i) => node === reached[i]))
+      return false;
+    reached = nodes;
+    for (const child of inertNodes.splice(0)) child.inert = false;
+    if (nodes.length) makeInert(document.body, nodes);
+    return true;
+  };
+}
+
 // Set a style only if it changes, because observers of the page react to each change.
 const setStyle = (node, name, value) =>
   node.style.getPropertyValue(name) !== value && node.style.setProperty(name, value);
@@ -98,7 +123,8 @@ export async function createPresentation() {
     caption,
   );
   document.body.append(lectern);
-  const { fit, undo } = createFit(room);
+  const { fit, undo } = createFit(room),
+    reach = createReach();
 
   // --- which picture ----------------------------------------------------------------------------------------------
   function choose() {
@@ -144,8 +170,9 @@ export async function createPresentation() {
     show(choose());
     const info = currentInfo();
     if (tour) liftToTopLayer(tour);
-    // The style sheet hides everything else, which then cannot have the focus.
-    if (![lectern, current, tour].some((part) => part?.contains(document.activeElement)))
+    const lifted = [lectern, current, tour, noticeBox()].filter(Boolean);
+    // Everything else becomes inert. If that changed what can be reached, the focus may be lost.
+    if (reach(lifted) && !(tour ?? lectern).contains(document.activeElement))
       (tour?.querySelector(".moves .strong") ?? current ?? lectern).focus({ preventScroll: true });
     setStyle(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
     const invitation = openTab()?.querySelector(".invitation")?.textContent;
@@ -273,7 +300,6 @@ export async function createPresentation() {
     if (isOn) return;
     isOn = true;
     opener = from.opener;
-    opener?.blur();
     chosenPicture = from.pointed;
     slides = from.slides ?? null;
     await enterFullScreen(); // first: what enters the top layer later lies above the full-screen page
@@ -304,6 +330,7 @@ export async function createPresentation() {
     window.removeEventListener("resize", scheduleRefresh);
     document.removeEventListener("fullscreenchange", leaveWithFullScreen);
     show(null);
+    reach([]);
     for (const node of [tourSheet(), noticeBox()]) dropFromTopLayer(node);
     lectern.hidePopover();
     document.documentElement.classList.remove("atlas-presenting");
