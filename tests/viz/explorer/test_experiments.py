@@ -13,6 +13,7 @@ from attention_atlas.viz.explorer import cut, overlays
 from attention_atlas.viz.maps.reduce import View
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import heads, patch
+from tests.viz.panels.panels import block_of
 
 CROSS, DECODER = AttentionKind.CROSS, AttentionKind.DECODER_SELF
 
@@ -37,11 +38,7 @@ def test_the_joint_effect_of_heads_is_one_run_without_all_of_them(scene):
     together = plain - metric_without(scene, Interventions(heads_off=off))
     single = sum(plain - metric_without(scene, Interventions(heads_off=frozenset({head}))) for head in off)
     values = [value for _, value, _ in content[0]["items"]]
-    assert values == [
-        heads.format_effect(together),
-        heads.format_effect(single),
-        heads.format_effect(together - single),
-    ]
+    assert values == [*map(heads.format_effect, (together, single, together - single))]
     assert heads.joint(scene, {"heads": []}, "zero", "all") == []
     changed = heads.translate_without(scene, {"heads": selected})
     assert changed.interventions.heads_off == off
@@ -57,14 +54,10 @@ def test_unknown_heads_are_refused(scene, data):
 
 def test_every_head_is_estimated_first_and_then_measured(scene):
     *_, last = states = list(heads.explore_heads(scene, "zero", "all"))
-    first = next(block for block in states[0] if block["type"] == "heads")
-    assert not first["done"] and all(
-        "estimated" in cell["marks"] for kind in first["kinds"] for row in kind["rows"] for cell in row
-    )
-    end = next(block for block in last if block["type"] == "heads")
-    assert end["done"] and not any(
-        "estimated" in cell["marks"] for kind in end["kinds"] for row in kind["rows"] for cell in row
-    )
+    for state, is_done in ((states[0], False), (last, True)):
+        block = block_of(state, "heads")
+        cells = [cell for kind in block["kinds"] for row in kind["rows"] for cell in row]
+        assert block["done"] is is_done and {"estimated" in cell["marks"] for cell in cells} == {not is_done}
 
 
 @pytest.mark.parametrize("how", list(CutMode))
@@ -114,7 +107,7 @@ def test_a_second_sentence_is_typed_or_clicked(scene, monkeypatch):
     content = patch.patch(scene, "Der Hund", "encoder heads", "denoise")
     assert [block["type"] for block in content] == ["words", "text"]  # unequal lengths
     content = patch.patch(scene, "Der Hund", "decoder stream", "noise")
-    grid = next(block for block in content if block["type"] == "grid")
+    grid = block_of(content, "grid")
     assert len(grid["rows"]) == 3 and len(grid["columns"]) == 4
     last = grid["rows"][-1]["cells"]
     assert [cell["text"] for cell in last[:-1]] == ["0"] * 3  # no later layer reads them

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from inspect import isgeneratorfunction
 
+import numpy as np
 import pytest
 
 from attention_atlas.model.serve.work import WorkNeeded
@@ -41,6 +43,31 @@ def contents(panel: Panel, scene: Scene, *values: object) -> list[Blocks]:
     """Return all versions of the blocks that the panel shows."""
     content = panel.content(scene, *values)
     return list(content) if isgeneratorfunction(panel.compute) else [content]
+
+
+def blocks_of(content: Sequence[dict], kind: str) -> list[dict]:
+    """Return the blocks of a type, in order, also those within other blocks."""
+    blocks = []
+    for block in content:
+        blocks += [block] if block["type"] == kind else blocks_of(block.get("blocks", ()), kind)
+    return blocks
+
+
+def block_of(content: Sequence[dict], kind: str) -> dict:
+    """Return the first block of a type."""
+    return blocks_of(content, kind)[0]
+
+
+def numbers_of(heatmap: dict) -> np.ndarray:
+    """Return the numbers of a block's map, decoded as by the page."""
+    return np.frombuffer(base64.b64decode(heatmap["data"]), "<f4").reshape(heatmap["shape"])
+
+
+def decode(values: object) -> np.ndarray:
+    """Decode the numbers of a figure: Plotly writes arrays as {dtype, bdata}."""
+    if isinstance(values, dict):
+        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+    return np.array(values, float)
 
 
 def begin(panel: Panel, scene: Scene, block: dict, *values: object) -> tuple[Scene, list[tuple[int, int]]]:

@@ -15,7 +15,7 @@ from attention_atlas.viz.panels.why import circuit
 from attention_atlas.viz.wire.heads import format_effect
 from attention_atlas.viz.wire.question import token_names
 from attention_atlas.viz.words import for_page
-from tests.viz.panels.panels import begin, named
+from tests.viz.panels.panels import begin, block_of, blocks_of, named
 
 SENTENCE, SECOND = "Der kleine Hund schläft unter dem Tisch.", "Der kleine Tisch schläft unter dem Hund."
 
@@ -25,27 +25,16 @@ def scene(tiny_translator) -> Scene:
     return Scene(tiny_translator.translate(SENTENCE), Selection(), tiny_translator, PageQuestion())
 
 
-def of_type(blocks: list[dict], name: str) -> dict:
-    """Return the first block of a type, also within other blocks."""
-    queue = list(blocks)
-    while queue:
-        block = queue.pop(0)
-        if block["type"] == name:
-            return block
-        queue = [*block.get("blocks", ()), *queue]
-    raise AssertionError(f"no {name}")
-
-
 def test_the_picture_has_the_edges_that_the_library_finds(scene):
     content = named("why-circuit").content(scene, SECOND, 20, "")
     pair = circuit.pair_with(scene, SECOND)
     expected = circuits.find_circuit(scene.translator, [pair])
     edges = [edge for edge, _ in expected.top_edges(20)]
-    into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in of_type(content, "table")["rows"]]
+    into = [row[1]["text"] if isinstance(row[1], dict) else row[1] for row in block_of(content, "table")["rows"]]
     assert for_page(into) == for_page([describe_node(e.reader) for e in edges[:12]])
-    picture = of_type(content, "figure")
+    picture = block_of(content, "figure")
     assert len(picture["figure"]["data"]) == len(edges) + 3
-    (facts,) = (block for block in content if block["type"] == "facts")
+    (facts,) = blocks_of(content, "facts")
     lead = scene.case.metric()
     assert facts["items"][0][1].replace("−", "-") == pytest.approx(f"{lead:+.1f}") or abs(lead) < 1
     json.dumps(for_page(content), allow_nan=False)
@@ -77,14 +66,14 @@ def test_an_edge_is_measured_by_cutting_it(scene):
 def test_many_sentences_find_and_test_a_circuit_in_parts(scene, monkeypatch):
     monkeypatch.setattr(circuit, "pair_sentences", lambda *_: [circuit.pair_with(scene, SECOND)] * 9)
     panel, typed = named("why-circuit"), "Hund = Katze"
-    _, parts = begin(panel, scene, of_type(panel.content(scene, SECOND, 20, typed), "take"), SECOND, 20, typed)
+    _, parts = begin(panel, scene, block_of(panel.content(scene, SECOND, 20, typed), "take"), SECOND, 20, typed)
     assert parts == sorted(parts) and parts[-1] == (5, 5)  # three pairs to find it, six to test it in batches of four
     content = panel.content(scene, SECOND, 20, typed)
     table = [block for block in content if block["type"] == "table"][-1]
     assert len(table["rows"]) == 12 and table["rows"][9][2].startswith("1.00 [")
     json.dumps(for_page(content), allow_nan=False)
     with pytest.raises(Refusal, match="Type fillers as"):
-        begin(panel, scene, of_type(panel.content(scene, SECOND, 20, "Hund"), "take"), SECOND, 20, "Hund")
+        begin(panel, scene, block_of(panel.content(scene, SECOND, 20, "Hund"), "take"), SECOND, 20, "Hund")
 
 
 def test_cutting_all_other_edges_and_exporting_the_circuit(scene):
@@ -128,7 +117,7 @@ def test_edges_into_one_head_are_distinguishable():
 def test_sentences_of_unequal_length_show_only_the_decoder(scene):
     content = named("why-circuit").content(scene, "Hund", 10, "")
     assert "different numbers of tokens" in str(for_page(content))
-    drawn = of_type(content, "figure")["figure"]["data"][-2]
+    drawn = block_of(content, "figure")["figure"]["data"][-2]
     assert drawn["ids"] and all(name.startswith("decoder.") or name == "logits" for name in drawn["ids"])
 
 

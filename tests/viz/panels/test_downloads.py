@@ -15,12 +15,7 @@ from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels import downloads
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import heads, patch, smallest
-
-
-@pytest.fixture()
-def scene(tiny_translator) -> Scene:
-    trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
-    return Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3))
+from tests.viz.panels.panels import block_of
 
 
 @pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.why])
@@ -87,7 +82,7 @@ def last_blocks(scene, name: str) -> tuple[list[dict], np.ndarray]:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_files_of_an_experiment_read_back(scene, name) -> None:
     blocks, expected = last_blocks(scene, name)
-    buttons = next(block for block in blocks if block["type"] == "exports")
+    buttons = block_of(blocks, "exports")
     act, controls = EXPERIMENTS[name]
     for form in (entry["text"] for entry in buttons["formats"]):
         data = {**json.loads(json.dumps(buttons["data"])), "format": form}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import OrderedDict
 from copy import copy
@@ -18,7 +17,7 @@ from attention_atlas.model.analysis.survey.run import SurveyRun
 from attention_atlas.model.trace.alignment import RowToken, Voter
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey.statistics import STATISTICS
-from attention_atlas.model.trace.survey.survey import Survey, to_json
+from attention_atlas.model.trace.survey.survey import Estimate, Survey, to_json
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
@@ -28,7 +27,7 @@ from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.wire.survey import MARKS
 from attention_atlas.viz.words import for_page
 from tests.conftest import SENTENCES
-from tests.viz.panels.panels import begin
+from tests.viz.panels.panels import begin, numbers_of
 
 ENCODER = AttentionKind.ENCODER_SELF
 
@@ -58,21 +57,17 @@ def test_the_overview_has_every_statistic(scene, surveyed):
 
 def test_the_explorer_gets_the_head_names_of_these_weights_only(scene, surveyed, tiny_translator):
     direction = surveyed.survey.directions["de-en"]
-    bold = replace(
-        direction,
-        kinds={
-            kind: replace(
-                k,
-                statistics={
-                    name: replace(
-                        e, low=np.where(e.value >= np.sort(e.value, axis=None)[-2], 1.0, 0.0), adjusted=0 * e.adjusted
-                    )
-                    for name, e in k.statistics.items()
-                },
-            )
-            for kind, k in direction.kinds.items()
-        },
-    )
+
+    def bold_two(estimate: Estimate) -> Estimate:
+        """Let the two highest values differ from chance."""
+        low = np.where(estimate.value >= np.sort(estimate.value, axis=None)[-2], 1.0, 0.0)
+        return replace(estimate, low=low, adjusted=0 * estimate.adjusted)
+
+    kinds = {
+        kind: replace(k, statistics={name: bold_two(e) for name, e in k.statistics.items()})
+        for kind, k in direction.kinds.items()
+    }
+    bold = replace(direction, kinds=kinds)
     payload = explorer.explorer_payload(Translators([with_survey(surveyed, bold)]), scene.trace, Selection())["marks"]
     expected = {
         (kind.value, str(STATISTICS[name].title), layer, head, round(float(k.statistics[name].value[layer, head]), 2))
@@ -104,10 +99,8 @@ def test_a_card_has_its_heads_statistics_here_and_in_the_survey(scene, surveyed)
     k = surveyed.survey.directions["de-en"].kinds[ENCODER]
     values = {str(cells[0]): cells for cells in table["rows"]}
     assert values["own position"][1]["text"] == f"{k.statistics['itself'].value[1, 2]:.3f}"
-    maps, words = (
-        scene.trace.encoder_self.weights[1, 2],
-        [i for i, token in enumerate(scene.trace.source_tokens) if not is_symbol(token)],
-    )
+    maps = scene.trace.encoder_self.weights[1, 2]
+    words = [i for i, token in enumerate(scene.trace.source_tokens) if not is_symbol(token)]
     assert values["own position"][5] == f"{np.mean([maps[t, t] for t in words]):.3f}"
     assert (button["layer"], button["head"]) == (1, 2) and len(beside["blocks"]) == 2
     assert [str(cells[0]) for cells in counted["blocks"][0]["rows"]] == list(values)
@@ -145,17 +138,10 @@ def test_word_links_start_with_the_row_that_aligns_best(scene, surveyed):
 
     def scene_of(layer: int, head: int) -> Scene:
         written = replace(read, value=read.value + better)
-        kinds = {
-            **direction.kinds,
-            AttentionKind.CROSS: replace(
-                cross, statistics={**cross.statistics, "alignment_read": read, "alignment_predicted": written}
-            ),
-        }
-        return Scene(
-            scene.trace,
-            Selection(AttentionKind.CROSS, layer, head),
-            with_survey(surveyed, replace(direction, kinds=kinds)),
-        )
+        statistics = {**cross.statistics, "alignment_read": read, "alignment_predicted": written}
+        kinds = {**direction.kinds, AttentionKind.CROSS: replace(cross, statistics=statistics)}
+        selection = Selection(AttentionKind.CROSS, layer, head)
+        return Scene(scene.trace, selection, with_survey(surveyed, replace(direction, kinds=kinds)))
 
     assert alignment.PANEL.controls[1].start == alignment.MEASURED
     for head, row, words in ((1, RowToken.PREDICTED, "the token it writes"), (2, RowToken.READ, "the token it reads")):
@@ -164,12 +150,8 @@ def test_word_links_start_with_the_row_that_aligns_best(scene, surveyed):
         note, sent, _ = alignment.alignment(example, alignment.SELECTED, alignment.MEASURED)
         assert words in note["text"]
         assert sent == alignment.alignment(example, alignment.SELECTED, row.value)[1]
-    assert (
-        alignment.measured_row(
-            replace(scene, made_by=with_survey(surveyed, replace(direction, kinds={}))), alignment.ALL
-        )
-        is RowToken.READ
-    )
+    unmeasured = replace(scene, made_by=with_survey(surveyed, replace(direction, kinds={})))
+    assert alignment.measured_row(unmeasured, alignment.ALL) is RowToken.READ
 
 
 def test_a_pinned_cell_ranks_heads_by_the_pattern_it_shows(scene, surveyed):
@@ -190,7 +172,7 @@ def test_a_heads_own_links_give_it_an_error_of_zero(scene):
     grids, table = both["blocks"]
     perfect = {str(row[0]) for row in table["rows"] if row[2]["text"] == "0.000" and str(row[1]) == "token read"}
     assert "layer 3, head 2" in perfect
-    rates = np.frombuffer(base64.b64decode(grids["maps"][0]["data"]), "<f4").reshape(maps.shape[:2])
+    rates = numbers_of(grids["maps"][0])
     gold = set(map(tuple, links))
     expected = [
         [1 - 2 * len(alignment.best_links(head) & gold) / (len(head) + len(gold)) for head in layer] for layer in maps
@@ -208,10 +190,8 @@ def test_a_possible_link_is_neither_required_nor_wrong(scene):
     _, both = alignment.score_heads(
         scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, RowToken.READ.value
     )
-    best = next(
-        row for row in both["blocks"][1]["rows"] if (str(row[0]), str(row[1])) == ("layer 1, head 4", "token written")
-    )
-    assert best[2]["text"] == "0.000"
+    rates = {(str(row[0]), str(row[1])): row[2]["text"] for row in both["blocks"][1]["rows"]}
+    assert rates["layer 1, head 4", "token written"] == "0.000"
 
 
 def test_links_are_read_from_every_source(scene, surveyed):

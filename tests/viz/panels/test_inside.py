@@ -5,7 +5,6 @@ They run on a pre-norm and on a post-norm model.
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from dataclasses import replace
@@ -36,6 +35,7 @@ from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.panels.verify import bleu
 from attention_atlas.viz.wire import blocks
 from tests.conftest import build_tiny_model, make_translator
+from tests.viz.panels.panels import block_of, blocks_of, decode, numbers_of
 
 TEXT = "Der kleine Hund schläft."
 
@@ -48,29 +48,16 @@ def scene(request, tiny_translator, tokenizer) -> Scene:
     return Scene(translator.translate(TEXT), Selection(AttentionKind.DECODER_SELF, 2, 3, 1), translator)
 
 
-def flat(content: list[dict]) -> list[dict]:
-    """Return the blocks of a panel, with rows replaced by their parts."""
-    return [part for block in content for part in (block["blocks"] if block["type"] == "row" else [block])]
-
-
 def drawn(content: list[dict]) -> dict[str, np.ndarray]:
     """Return the matrices of a panel's maps by title, decoded as by the page."""
-    maps = [heatmap for block in flat(content) if block["type"] == "maps" for heatmap in block["maps"]]
-    return {
-        str(heatmap["title"]): np.frombuffer(base64.b64decode(heatmap["data"]), "<f4").reshape(heatmap["shape"])
-        for heatmap in maps
-    }
-
-
-def tables(content: list[dict]) -> list[dict]:
-    return [block for block in flat(content) if block["type"] == "table"]
+    maps = [heatmap for block in blocks_of(content, "maps") for heatmap in block["maps"]]
+    return {str(heatmap["title"]): numbers_of(heatmap) for heatmap in maps}
 
 
 def test_a_heatmap_contains_every_number() -> None:
     values = np.array([[1.0, -2.5, np.nan], [np.inf, -np.inf, 1e-7]])
     heatmap = blocks.heatmap(values, "title", frame=(0, 1, 2, 2))
-    read = np.frombuffer(base64.b64decode(heatmap["data"]), "<f4").reshape(heatmap["shape"])
-    np.testing.assert_array_equal(read, np.where(np.isfinite(values), values, np.nan).astype(np.float32))
+    np.testing.assert_array_equal(numbers_of(heatmap), np.where(np.isfinite(values), values, np.nan).astype(np.float32))
     assert heatmap["limit"] == 2.5 and heatmap["frame"] == [0, 1, 2, 2]
     assert blocks.heatmap(np.zeros((1, 1)), "title")["limit"] == 1.0
 
@@ -98,7 +85,7 @@ def test_a_wide_model_shows_whole_heads_around_the_selected_one() -> None:
 
 def test_heads_show_parts_that_sum_to_what_was_added(scene) -> None:
     content = heads.combine_heads(scene, "encoder_self", 2, 3)
-    (table,) = tables(content)
+    (table,) = blocks_of(content, "table")
     added = scene.output.encoder_records[1].sublayers[0].added[0, 2].numpy()
     parts = np.array([row[3]["values"] for row in table["rows"]])  # four significant digits
     np.testing.assert_allclose(parts.sum(0), added, atol=4e-3)
@@ -132,25 +119,18 @@ def test_attention_without_weights_is_drawn_beside_a_trained_head(scene) -> None
 def test_the_kernels_panel_draws_weights_that_make_the_curve(scene) -> None:
     for name in ("gaussian", "attention"):
         content = kernels.kernels(scene, name, 5, 20)
-        picture = next(part for part in content[2]["blocks"] if part["type"] == "figure")["figure"]
+        picture = block_of(content[2]["blocks"], "figure")["figure"]
         weights = drawn(content)["weights: a row per query, a column per point"]
-        points, _, fit = (decoded(trace["y"]) for trace in picture["data"])
+        points, _, fit = (decode(trace["y"]) for trace in picture["data"])
         np.testing.assert_allclose(weights @ points, fit, atol=1e-5)
         np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
-
-
-def decoded(values: object) -> np.ndarray:
-    """Decode the numbers of a figure: plotly writes arrays as {dtype, bdata}."""
-    if isinstance(values, dict):
-        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
-    return np.array(values, float)
 
 
 def test_the_scale_panel_measures_this_head(scene) -> None:
     content = scale.scale(scene, 50, "cross", 1, 2)
     record = scene.output.attention(AttentionKind.CROSS, 0)
     dots = (record.queries[0, 1].double() @ record.keys[0, 1].double().T).numpy()
-    in_model = tables(content)[1]["rows"]
+    in_model = blocks_of(content, "table")[1]["rows"]
     assert in_model[0][1]["text"] == blocks.compact(float(dots.var()))
     assert in_model[1][1]["text"] == blocks.compact(float((dots / 8**0.5).var()))
     assert in_model[1][2]["text"] == blocks.compact(float(scene.trace.cross.weights[0, 1].max(-1).mean()))
@@ -161,7 +141,7 @@ def test_the_scale_panel_measures_this_head(scene) -> None:
 def test_the_race_runs_at_sizes_that_its_heads_divide(scene) -> None:
     for num_heads, d_model, width in ((8, 32, 32), (5, 32, 30), (32, 16, 32)):
         content = race.race(scene, 2, 3, d_model, num_heads, 1)
-        model_row, race_row = tables(content)[0]["rows"]
+        model_row, race_row = blocks_of(content, "table")[0]["rows"]
         assert [cell["text"] for cell in race_row[1:6]] == [
             "2",
             "3",
@@ -189,7 +169,7 @@ def test_the_space_panel_lists_neighbours_and_sums_and_refuses_two_words(scene) 
 
 def test_masks_and_weights_of_a_padded_batch_are_drawn(scene) -> None:
     batch = padding.make_batch_masks(scene.translator, scene.trace)
-    sentences = [block for block in masks.show_masks(scene, "masks", "") if block["type"] == "maps"]
+    sentences = blocks_of(masks.show_masks(scene, "masks", ""), "maps")
     assert len(sentences) == 2
     for i, block in enumerate(sentences):
         content = drawn([block])
@@ -199,8 +179,7 @@ def test_masks_and_weights_of_a_padded_batch_are_drawn(scene) -> None:
         names, expected = block["maps"][-1]["rows"], row_names(scene.trace, AttentionKind.CROSS)
         assert len(names) == len(batch.inputs[i]) and (i or names[: len(expected)] == expected)
     output = padding.run_padded(scene.translator, batch)
-    weights = [block for block in masks.show_masks(scene, "weights", "") if block["type"] == "maps"]
-    content = drawn([weights[1]])
+    content = drawn([blocks_of(masks.show_masks(scene, "weights", ""), "maps")[1]])
     np.testing.assert_array_equal(content["Cross-attention"], output.attention(AttentionKind.CROSS, 2).weights[1, 3])
     np.testing.assert_array_equal(
         content["Encoder self-attention"], output.attention(AttentionKind.ENCODER_SELF, 1).weights[1, 3]
@@ -215,7 +194,7 @@ def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
         gain, bias = passed.norm.gain.double(), passed.norm.bias.double()
         normed = torch.nn.functional.layer_norm(read, (32,), gain, bias, passed.norm.epsilon).tolist()
     read = read.numpy()
-    rows = tables(content)[1]["rows"]
+    rows = blocks_of(content, "table")[1]["rows"]
     for i, row in enumerate(rows):
         assert row[1]["text"] == blocks.compact(float(read[i]))
         assert (row[6]["text"], row[7]["text"]) == (blocks.compact(normed[i]), blocks.compact(recorded[i]))
@@ -235,11 +214,11 @@ def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
 )
 def test_a_preset_breaks_a_position_code_and_shows_where(scene, preset, code, words) -> None:
     content = schemes.schemes(scene, preset, 64, 64, 10_000)
-    row = next(row for row in tables(content)[0]["rows"] if row[0] == code)
+    row = next(row for row in blocks_of(content, "table")[0]["rows"] if row[0] == code)
     assert row[1]["passed"] is False and words in row[1]["text"]
     for name in ("sine and cosine", "this model’s own table, 64 positions"):
-        assert next(row for row in tables(content)[0]["rows"] if row[0] == name)[1]["passed"] is True
-    before = {row[0]: row[1] for row in tables(content)[2]["rows"]}
+        assert next(row for row in blocks_of(content, "table")[0]["rows"] if row[0] == name)[1]["passed"] is True
+    before = {row[0]: row[1] for row in blocks_of(content, "table")[-1]["rows"]}
     assert preset != "overflow" or before["binary index"] == "the same code as position 15"
 
 
@@ -247,24 +226,24 @@ def test_curves_are_columns_of_the_models_table(scene) -> None:
     table = scene.translator.model.source_positions.table.numpy()
     for which, dimensions in (("sines", [4, 8]), ("cosines", [5, 9]), ("both", [4, 5, 8, 9])):
         picture = curves.curves(scene, which, 2, 2, 20)[1]["figure"]
-        drawn_curves = [decoded(line["y"]) for line in picture["data"]][: len(dimensions)]
+        drawn_curves = [decode(line["y"]) for line in picture["data"]][: len(dimensions)]
         np.testing.assert_allclose(drawn_curves, table[:20, dimensions].T, atol=1e-6)
 
 
 def test_bleu_marks_words_and_draws_the_penalty(scene) -> None:
     translation = replace(scene, trace=replace(scene.trace, translation="A small dog sleeps"))
     content = bleu.score(translation, "A small dog is asleep now", 2)
-    marked = next(block for block in content if block["type"] == "marked")["texts"]
+    marked = block_of(content, "marked")["texts"]
     assert marked[0]["words"] == [["A", 2], ["small", 2], ["dog", 2], ["sleeps", 0]]
     assert [n for _, n in marked[1]["words"]] == [2, 2, 2, 0, 0, 0]
-    picture = next(block for block in content if block["type"] == "figure")["figure"]
-    penalties = decoded(picture["data"][0]["y"])
+    picture = block_of(content, "figure")["figure"]
+    penalties = decode(picture["data"][0]["y"])
     expected = [min(1.0, math.exp(1 - 6 / c)) for c in range(1, 13)]
     np.testing.assert_allclose(penalties, expected, atol=1e-6)
     reference = sacrebleu.BLEU(effective_order=True, max_ngram_order=2).sentence_score(
         "A small dog sleeps", ["A small dog is asleep now"]
     )
-    facts = next(block for block in content if block["type"] == "facts")["items"]
+    facts = block_of(content, "facts")["items"]
     assert facts[0][1] == f"{reference.score:.1f}" and facts[1][1] == f"{reference.bp:.3f}"
 
 

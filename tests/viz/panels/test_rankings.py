@@ -21,14 +21,8 @@ from attention_atlas.model.trace.why.faithfulness import (
     from_dict,
 )
 from attention_atlas.viz.panels import rankings
-from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import holds
-
-
-@pytest.fixture()
-def scene(tiny_translator) -> Scene:
-    trace = tiny_translator.translate("Der kleine Hund schläft unter dem Tisch.", "de-en")
-    return Scene(trace, Selection(), tiny_translator, page_question=PageQuestion.of(trace, 3))
+from tests.viz.panels.panels import block_of, blocks_of
 
 
 @pytest.mark.parametrize(("how", "judge"), [(holds.MEAN, occlusion.MEAN), (holds.MASK, occlusion.MASK)])
@@ -46,7 +40,7 @@ def test_curves_have_the_right_ends_and_no_method_judges_itself(scene, how, judg
     effect = attribute(scene.translator, scene.trace, step=3, methods=[judge.slug]).rows[0].values[column]
     assert measured.without[1] == pytest.approx(best.metric - effect, abs=1e-4), "without the best word"
     content = list(holds.holds(scene, how))[-1]
-    assert len(next(block for block in content if block["type"] == "table")["rows"]) == len(METHODS)
+    assert len(block_of(content, "table")["rows"]) == len(METHODS)
 
 
 def table(**agreements: float | None) -> Faithfulness:
@@ -118,7 +112,7 @@ def test_without_results_for_these_weights_the_page_says_so(
     write_json(
         tmp_path / faithfulness.FILE, asdict(replace(table(occlusion_by_mask=0.9), digest=tiny_translator.digest))
     )
-    tables = [block for block in list(holds.holds(scene, holds.MEAN))[-1] if block["type"] == "table"]
+    tables = blocks_of(list(holds.holds(scene, holds.MEAN))[-1], "table")
     assert len(tables) == 2 and tables[1]["rows"][0][2] == "0.90 [0.80, 1.00]" and tables[1]["marked"] == [0]
 
 
@@ -130,8 +124,8 @@ def test_results_are_drawn_with_the_same_styles_in_all_pictures(tiny_translator,
     write_json(tmp_path / faithfulness.FILE, asdict(changed))
     agreements, cascade = next(
         block["blocks"]
-        for block in list(holds.holds(scene, holds.MEAN))[-1]
-        if block["type"] == "row" and "agrees with occlusion" in block["blocks"][0]["label"]
+        for block in blocks_of(list(holds.holds(scene, holds.MEAN))[-1], "row")
+        if "agrees with occlusion" in block["blocks"][0]["label"]
     )
     points = {
         y: (name["name"], x, high)
@@ -147,7 +141,7 @@ def test_results_are_drawn_with_the_same_styles_in_all_pictures(tiny_translator,
     looks = {name: line["line"] for name, line in lines.items()}
     assert len({json.dumps(look) for look in looks.values()}) == len(METHODS), "each has its own line style"
     content = list(holds.holds(scene, holds.MEAN))[-1]
-    for curve in next(block["blocks"] for block in content if block["type"] == "row"):
+    for curve in block_of(content, "row")["blocks"]:
         drawn = {line["name"]["say"]: line["line"] for line in curve["figure"]["data"]}
         assert curve["figure"]["layout"].get("showlegend", True) and len(drawn) == len(METHODS)
         assert all(look == looks.get(name, look) for name, look in drawn.items()), "the same style in all pictures"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from dataclasses import asdict
@@ -94,20 +93,20 @@ def test_the_panel_compares_most_attended_words_and_log_probabilities(scene, ser
     json.dumps(for_page(content), allow_nan=False)
     other = recurrent.counterpart(scene)
     traces = recurrent.read_by_both(scene, other)
-    (cards,) = (block["items"] for block in content if block["type"] == "cards")
+    cards = panels.block_of(content, "cards")["items"]
     assert cards[[Transformer, Recurrent].index(type(scene.translator.model))][1] == scene.trace.translation
     for (_, _, note), kind in zip(cards, (Transformer, Recurrent), strict=True):
         translator = next(entry for entry in served.all if type(entry.model) is kind)
         (total,) = map(sum, translator.log_probabilities([traces[kind].source_ids], [traces[kind].target_ids]))
         assert f"{abs(total):#.3g}".rstrip(".") in note
     maps = recurrent.select_maps(traces, recurrent.MEAN)[:2]
-    (table,) = (block for block in content if block["type"] == "table")
+    table = panels.block_of(content, "table")
     assert len(table["rows"]) == len(maps[0].rows)
     for number, (row, ours, theirs) in enumerate(zip(table["rows"], maps[0].values, maps[1].values, strict=True)):
         assert [row[1]["text"], row[3]["text"]] == [maps[0].columns[values.argmax()] for values in (ours, theirs)]
         assert [row[2]["share"], row[4]["share"]] == pytest.approx([ours.max(), theirs.max()], abs=1e-3)
         assert (number in table["marked"]) is bool(ours.argmax() != theirs.argmax())
-    agreed = next(block["items"][0][1] for block in content if block["type"] == "facts")
+    agreed = panels.block_of(content, "facts")["items"][0][1]
     assert agreed == f"{len(table['rows']) - len(table['marked'])} of {len(table['rows'])} words"
 
 
@@ -139,12 +138,13 @@ def test_the_panel_shows_the_measured_medians(scene) -> None:
     for name, config in measure.CONFIGS.items():
         assert measurements.parameters[name] == measure.Updates(config).parameters
         assert all(0 < low <= middle <= high for low, middle, high in measurements.seconds[name])
-    picture = [block for block in recurrent.compare(scene, recurrent.MEAN) if block["type"] == "figure"][-1]["figure"]
+    picture = panels.blocks_of(recurrent.compare(scene, recurrent.MEAN), "figure")[-1]["figure"]
     names = (("Transformer", "transformer"), ("recurrent network", "recurrent"))
     for line, (title, name) in zip(picture["data"], names, strict=True):
         assert title in json.dumps(line["name"])
-        heights = np.frombuffer(base64.b64decode(line["y"]["bdata"]), line["y"]["dtype"])
-        np.testing.assert_allclose(heights, [1e3 * middle for _, middle, _ in measurements.seconds[name]], rtol=1e-5)
+        np.testing.assert_allclose(
+            panels.decode(line["y"]), [1e3 * middle for _, middle, _ in measurements.seconds[name]], rtol=1e-5
+        )
 
 
 def test_the_measuring_program_writes_a_file_and_damaged_files_are_refused(tmp_path, capsys) -> None:
@@ -178,10 +178,10 @@ def test_either_network_shows_the_stages_and_both_scores(shipped_translators, ch
     translator = shipped_translators[shipped_translators.find("de-en", checkpoint).label]
     trace = translator.translate("Der Hund schläft.", "de-en")
     scene = Scene(trace, Selection().clamp(trace), translator, served=shipped_translators)
-    table = next(block for block in panels.named("additive").content(scene, 2) if block["type"] == "table")
+    table = panels.block_of(panels.named("additive").content(scene, 2), "table")
     assert len(table["rows"]) > len(["Der", "Hund", "schläft", "."])
     blocks = panels.named("recurrent").content(scene, recurrent.LIKEST)
-    scores = next(block for block in blocks if block["type"] == "table" and block["columns"][0] == "Test set")
+    (scores,) = (block for block in panels.blocks_of(blocks, "table") if block["columns"][0] == "Test set")
     assert len(scores["rows"]) >= 2
     bare = Scene(trace, Selection().clamp(trace), shipped_translators["de-en"])
     assert [block["type"] for block in panels.named("additive").content(bare, 1)] == ["text"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from inspect import isgenerator
 
@@ -23,7 +22,7 @@ from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.words import for_page, join
 from tests.conftest import build_tiny_model, make_translator
-from tests.viz.panels.panels import named
+from tests.viz.panels.panels import block_of, blocks_of, named, numbers_of
 
 
 @pytest.fixture(scope="module")
@@ -138,13 +137,11 @@ def test_a_history_opens_with_its_first_record_beside_its_last(shipped_translato
     translator = shipped_translators["de-en"]
     scene = Scene(translator.translate("Ein Hund schläft.", "de-en"), Selection(), translator)
     shown, found = named("learned").content(scene, 0, "cross", 3, 5), read(translator.folder)
-    (frames,) = (block["frames"] for block in shown if block["type"] == "frames")
+    frames = block_of(shown, "frames")["frames"]
     maps = found.maps(AttentionKind.CROSS, 0)[:, 2, 4]
     assert len(frames) == len(maps)
     for record in (0, -1):
-        (drawn,) = (block["maps"] for block in frames[record] if block["type"] == "maps")
-        for one, expected in zip(drawn, (maps[record], maps[-1])):
-            values = np.frombuffer(base64.b64decode(one["data"]), "<f4").reshape(one["shape"])
-            np.testing.assert_array_equal(values, expected.astype(np.float32))
-    axes = [block["figure"]["layout"]["xaxis"] for block in shown if block["type"] == "figure"]
+        for one, expected in zip(block_of(frames[record], "maps")["maps"], (maps[record], maps[-1])):
+            np.testing.assert_array_equal(numbers_of(one), expected.astype(np.float32))
+    axes = [block["figure"]["layout"]["xaxis"] for block in blocks_of(shown, "figure")]
     assert [axis["type"] for axis in axes] == ["log", "log"] and axes[0]["ticktext"][0] == for_page(join([0]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +26,7 @@ from bench import trust as bench
 from tests.conftest import SENTENCES, build_tiny_model
 from tests.model.families import theirs
 from tests.trusted import trusted
-from tests.viz.panels.panels import named
+from tests.viz.panels.panels import block_of, named, numbers_of
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +84,7 @@ def test_concurrent_requests_get_the_warnings_of_their_own_translation(measured)
 
 def test_given_and_uncalibrated_translations_have_no_warnings(measured, tiny_translator):
     free = replace(measured.trace(SENTENCES[0], target=SENTENCES[1]), decoding=None)
-    assert (
-        warnings_about(measured.trace(SENTENCES[0], target=SENTENCES[1]), measured) == []
-    )  # a given translation has no warnings
+    assert warnings_about(measured.trace(SENTENCES[0], target=SENTENCES[1]), measured) == []  # a given translation
     assert warnings_about(replace(free, direction="en-fr"), measured) == []
     assert warnings_about(free, tiny_translator) == [] == warnings_about(free, None)
 
@@ -106,9 +103,9 @@ def test_contrastive_pairs_show_the_preferred_translation_and_the_fork(scene):
     examples = contrastive_pairs("de-en")
     assert [len(contrastive_pairs(name)) for name in ("de-en", "en-de", "en-fr", "fr-en")] == [10, 10, 10, 0]
     content = panel.act(scene, {"act": "example", "option": 5}, "")
-    table = next(block for block in content if block["type"] == "table")
+    table = block_of(content, "table")
     assert len(table["marked"]) == 1 and any("The model prefers" in b.get("text", "") for b in content)
-    action = next(block for block in content if block["type"] == "action")
+    action = block_of(content, "action")
     trace = panel.translate(scene, action["data"])
     step, token = (action["data"][name] for name in ("step", "token"))
     wrong = scene.translator.encode_target(examples[4].wrong, "de-en")
@@ -139,7 +136,7 @@ def test_the_panel_compares_the_model_with_records_of_its_training(tokenizer, tm
         words, losses = [row[0]["text"] for row in table["rows"]], [float(row[2]["text"][1:]) for row in table["rows"]]
         assert words == [*same.words] and losses == pytest.approx(-same.log_probability[0], abs=0.006)
         assert all((row[3] in ("+0.00", "−0.00")) is is_same for row in table["rows"])
-        side = np.frombuffer(base64.b64decode(cka["maps"][1]["data"]), "<f4").reshape(cka["maps"][1]["shape"])
+        side = numbers_of(cka["maps"][1])
         assert side.shape == (3, 3) and np.allclose(np.diag(side), 1.0, atol=1e-4) is is_same
         pairs = [row[:2] for block in heads for row in block["blocks"][0]["rows"]]
         assert len(heads) == 3 and all(a == b for a, b in pairs) is is_same

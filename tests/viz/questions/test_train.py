@@ -24,6 +24,7 @@ from attention_atlas.model.training.toy.toys import ToyNeeded, Toys
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels import registry
+from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene, Selection, most_telling
 from attention_atlas.viz.questions import registry as questions
 from attention_atlas.viz.questions import train
@@ -39,13 +40,6 @@ CORPUS = "a b | x y\nb a | y x"
 RECIPE = {"corpus": CORPUS, "settings": SETTINGS, "updates": 5}
 
 
-@pytest.fixture
-def context(tiny_translator) -> Context:
-    questions.load_all()
-    translators = Translators([tiny_translator])
-    return Context(translators, Traces(translators))
-
-
 def parts(context: Context, name: str, **body: object) -> Iterator[dict]:
     """Yield the parts of an answer as the page reads them (a single answer is one part)."""
     answer = questions.ask(context, name, body)
@@ -56,6 +50,11 @@ def parts(context: Context, name: str, **body: object) -> Iterator[dict]:
 def last(context: Context, name: str, **body: object) -> dict:
     *_, answer = parts(context, name, **body)
     return answer
+
+
+def initial_values(panel: Panel) -> list[object]:
+    """Return the values of a panel's controls before anybody moves them."""
+    return [getattr(control, "start", "") for control in panel.controls]
 
 
 def toy_of(**settings: object) -> Translator:
@@ -275,20 +274,16 @@ def test_a_recurrent_toy_shows_its_alignment_and_panels_refuse_it():
     assert selection.kind is AttentionKind.ALIGNMENT and Selection().clamp(trace).kind is AttentionKind.ALIGNMENT
     assert set(payload(trace, selection)["kinds"]) == {"alignment"}
     assert any("recurrent" in fact for fact in summarise(trace, toy)["facts"])
+    scene = Scene(trace, Selection().clamp(trace), toy)
     acting = [
         panel for panels in registry.PANELS.values() for panel in panels if panel.actions and not panel.of_any_network
     ]
     for panel in acting:  # the page may still send actions of panels that it showed before
         with pytest.raises(ValueError, match="recurrent network"):
-            panel.act(
-                Scene(trace, Selection().clamp(trace), toy),
-                {"act": next(iter(panel.actions))},
-                *(getattr(control, "start", "") for control in panel.controls),
-            )
+            panel.act(scene, {"act": next(iter(panel.actions))}, *initial_values(panel))
     assert len(acting) > 3
     lacking = {entry["why"] for entry in registry.lacking(trace, toy)}
     assert len(lacking) == 1 and "recurrent network" in lacking.pop()
-    scene = Scene(trace, Selection().clamp(trace), toy)
     (verify,) = (panel for panel in registry.PANELS["verify"] if panel.name == "verify")
     *_, last = verify.content(scene)
     failed = [row[0] for row in last[1]["rows"] if row[1]["passed"] is False]
@@ -309,18 +304,12 @@ def test_panels_show_a_toy_or_say_which_part_it_lacks(switch, silent):
     toy = toy_of(**switch)
     trace = toy.translate("a b")
     scene = Scene(trace, Selection().clamp(trace), toy)
-    unavailable = set()
-    for tab in ("positions", "inside"):
-        for panel in registry.PANELS[tab]:
-            if panel.unmet_needs(scene):
-                unavailable.add(panel.name)
-            else:
-                assert list(
-                    panel.content(
-                        scene, *(control.start if hasattr(control, "start") else "" for control in panel.controls)
-                    )
-                ), panel.name
-    assert silent <= unavailable < {panel.name for tab in ("positions", "inside") for panel in registry.PANELS[tab]}
+    panels = [*registry.PANELS["positions"], *registry.PANELS["inside"]]
+    unavailable = {panel.name for panel in panels if panel.unmet_needs(scene)}
+    for panel in panels:
+        if panel.name not in unavailable:
+            assert list(panel.content(scene, *initial_values(panel))), panel.name
+    assert silent <= unavailable < {panel.name for panel in panels}
 
 
 def test_the_chart_of_a_switch_agrees_with_its_sentence():
