@@ -6,14 +6,19 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from axe_playwright_python.base import AXE_FILE_PATH
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request, Route
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, Request, Route, expect
 
 from attention_atlas.viz.assets import WEB
 from tests import ROOT
 
 SCREENSHOTS = ROOT / "screenshots"
+CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}  # options of open_page
+# How many elements the page has that can run or load something. Hostile text must not add any.
+ELEMENTS = "document.querySelectorAll('script, iframe, object, embed, base, form').length"
+FIELD = "#source-text textarea"  # where a visitor types
 # Run axe-core. One rule is disabled, because Gradio's footer repeats "Settings" in an icon's alternative text. Style
 # sheets are not preloaded, because only an experimental rule reads them. Meanwhile the content of hidden tabs and
 # panels, on which axe would spend most of its time, is moved into fragments, which still accept later additions.
@@ -65,6 +70,8 @@ GONE = (
     "Failed to load resource: the server responded with a status of 503",
     *(*ANOTHER, *CUT_OFF),
 )
+# How the address of a request begins that does not leave this machine.
+LOCAL = ("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")
 EMPTY = "http://127.0.0.1:1/"  # the address of load_modules(), which answers all of its requests itself
 MODULES = """async (names) => {
   const preload = document.querySelector("link[rel=modulepreload][href^='atlas/']")?.getAttribute("href");
@@ -108,22 +115,40 @@ def open_tab(page: Page, title: str, group: str = "#tabs") -> None:
     tab.click(force=tab.get_attribute("aria-disabled") == "true")
 
 
-def spaced(number: int) -> str:
-    """Return an integer as the English page writes it, with its thousands apart."""
-    return f"{number:,}"
+def submit(page: Page, text: str) -> None:
+    """Type a text into the page's field, and press Enter."""
+    page.locator(FIELD).fill(text)
+    page.locator(FIELD).press("Enter")
+
+
+def translate(page: Page, text: str) -> None:
+    """Submit a text, and wait until the header shows its translation."""
+    submit(page, text)
+    expect(page.locator(".atlas-translation .source")).to_have_text(text)
+
+
+def choose_direction(page: Page, name: str) -> None:
+    page.locator("#direction input").click()
+    page.get_by_role("option", name=name, exact=True).click()
+
+
+def save_file(button: Locator) -> Path:
+    """Press a button that saves a file, and return the file's path."""
+    with button.page.expect_download() as started:
+        button.press("Enter")
+    return started.value.path()
+
+
+def upload_json(part: Locator, content: object) -> None:
+    """Choose a file with this content, bytes or what is written as JSON, in the file field of a part of the page."""
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    part.locator("input[type=file]").set_input_files({"name": "file.json", "mimeType": "text/json", "buffer": data})
 
 
 def pick_example(page: Page, number: int) -> None:
     """Translate an example of the menu by its index, from 0."""
     page.locator(".atlas-examples .opens").click()
     page.locator(".atlas-examples .example").nth(number).click()
-
-
-def open_details(page: Page) -> None:
-    """Open the details of the translation, if they are closed: its steps, its decoding and the model."""
-    button = page.locator(".atlas-translation .more")
-    if button.get_attribute("aria-expanded") == "false":
-        button.click()
 
 
 def no_violations(
@@ -138,6 +163,13 @@ def no_violations(
         page.add_script_tag(content=LEAN_AXE.format(axe=AXE_FILE_PATH.read_text(encoding="utf-8")))
     violations = page.evaluate(AXE, [part.element_handle() if isinstance(part, Locator) else part, hidden, colours])
     assert not violations, json.dumps(violations, indent=1)[:3000]
+
+
+def no_faults(page: Page, part: str | Locator | None = None, *, name: str) -> None:
+    """Save a picture of the page, and fail if it is wider than the window or axe-core reports a violation."""
+    screenshot(page, name)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than the window"
+    no_violations(page, part)
 
 
 class Pages:
@@ -197,26 +229,20 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
             return  # Gradio's page on the API asks for tools, whether or not the package for them is installed
         (cut_off if message.text.startswith(CUT_OFF) else problems).append(f"console: {message.text}")
 
-    def failed(error: Error) -> None:
-        problems.append(f"page error: {error}")
-
     def requested(request: Request) -> None:
-        if is_foreign(request.url):
+        if not request.url.startswith(LOCAL):
             problems.append(f"request to {request.url}")
 
     def opened(dialog: Dialog) -> None:
         problems.append(f"a dialog opened: {dialog.message}")
         dialog.dismiss()
 
-    def loaded(page: Page) -> None:
-        loads.append(page)
-
     listeners = {
         "console": console,
-        "pageerror": failed,
+        "pageerror": lambda error: problems.append(f"page error: {error}"),
         "request": requested,
         "dialog": opened,
-        "domcontentloaded": loaded,
+        "domcontentloaded": lambda loaded: loads.append(loaded),
     }
     for event, listener in listeners.items():
         page.on(event, listener)
@@ -225,11 +251,6 @@ def watched(page: Page, problems: list[str]) -> Iterator[None]:
         page.remove_listener(event, listener)
     if len(loads) < 2:  # without a second load nothing explains a request that was cut off
         problems.extend(cut_off)
-
-
-def is_foreign(url: str) -> bool:
-    """Return whether a request leaves this machine."""
-    return not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:"))
 
 
 def settle(page: Page) -> None:

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bench.page.stage import launch_chromium
-from tests.page.browser import Pages, watched
-from tests.page.explorer.page import open_traces, serve_traces  # noqa: F401 (fixtures)
+from tests.page.browser import Pages, load_modules, watched
+from tests.page.explorer.page import explorer_urls, open_traces, serve_traces  # noqa: F401 (fixtures)
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +46,27 @@ def open_page(pages: Pages) -> Iterator[Callable[..., Page]]:
 
         yield start
     assert not problems, "\n".join(problems)
+
+
+@pytest.fixture()
+def open_app(open_page) -> Callable[..., Page]:
+    """Return `open_app(url, ...)`, which opens the app as open_page() does and waits for its first translation."""
+
+    def start(url: str, **options: object) -> Page:
+        page = open_page(url, **options)
+        page.wait_for_selector("#translation-text")
+        return page
+
+    return start
+
+
+@pytest.fixture()
+def open_modules(open_page) -> Callable[..., Page]:
+    """Return `open_modules(*names, ...)`, which opens an empty page with modules of viz/web/ as `window.atlas`."""
+
+    def start(*names: str, **options: object) -> Page:
+        page = open_page("about:blank", **options)
+        load_modules(page, *names)
+        return page
+
+    return start

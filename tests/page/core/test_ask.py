@@ -37,12 +37,18 @@ SERVER = """(replies) => {
 }"""
 ASK = "(question) => atlas.ask('page_one', question, { part: (content) => parts.push(content) })"
 LINES = "application/x-ndjson"
+# Record the notices at the foot of the page.
+NOTICES = """() => {
+  window.notices = [];
+  const text = () => document.querySelector(".atlas-told")?.textContent ?? "";
+  new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
+}"""
 
 
 @pytest.fixture()
 def page(chromium: Browser) -> Iterator[Page]:
     page = chromium.new_page()
-    load_modules(page, "core/ask.js", "store/store.js")
+    load_modules(page, "core/ask.js", "store/controls.js", "store/store.js")
     page.clock.install()
     yield page
     page.close()
@@ -69,8 +75,7 @@ def test_a_question_is_one_request(page) -> None:
 
 def test_parts_of_a_streamed_answer_arrive_one_by_one(page) -> None:
     lines = [{"n": number, "text": "Grüße " * 20_000} for number in range(3)]
-    done, parts, times = ask(page, {"type": LINES, "lines": lines})
-    assert parts == lines and done == lines[-1] and times == 1
+    assert ask(page, {"type": LINES, "lines": lines}) == [lines[-1], lines, 1]
 
 
 def test_a_file_is_the_same_as_a_body_and_in_a_stream(page) -> None:
@@ -89,8 +94,8 @@ def test_a_file_is_the_same_as_a_body_and_in_a_stream(page) -> None:
 
 def test_a_refusal_becomes_an_error_message(page) -> None:
     refusal = {"api_version": 1, "status": "error", "error": "invalid", "message": {"say": "No.", "with": {}}}
-    done, parts, times = ask(page, {"lines": [refusal]})
-    assert done == {"error": refusal["message"]} and parts == [done] and times == 1
+    error = {"error": refusal["message"]}
+    assert ask(page, {"lines": [refusal]}) == [error, [error], 1]
 
 
 @pytest.mark.parametrize("failure", [{"status": 0}, {"status": 502}, {"status": 504}, {"status": 503}])
@@ -106,11 +111,7 @@ def test_an_answer_that_is_cut_off_is_requested_again(page) -> None:
 
 def test_a_notice_says_that_a_toy_is_being_retrained(page) -> None:
     lines = [{"training": {"update": 5, "of": 9}}, {"training": {"update": 9, "of": 9}}, {"n": 1}]
-    page.evaluate("""() => {
-      window.notices = [];
-      const text = () => document.querySelector(".atlas-told")?.textContent ?? "";
-      new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
-    }""")
+    page.evaluate(NOTICES)
     assert ask(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
     assert "Training your network again: update 9 of 9" in page.evaluate("notices")
     assert page.evaluate("document.querySelector('.atlas-told').textContent") == ""
@@ -130,12 +131,8 @@ def test_progress_and_a_restart_after_a_broken_connection_are_reported(page) -> 
     assert page.evaluate("[done, parts]") == [{"n": 1}, [{"n": 1}]]
     assert page.evaluate("reports") == [[1, False], [None, False], [1, True], [2, True], [None, True]]
     page.evaluate(SERVER, replies)
-    page.evaluate("""() => {
-      window.notices = [];
-      const text = () => document.querySelector(".atlas-told")?.textContent ?? "";
-      new MutationObserver(() => notices.push(text())).observe(document.body, { childList: true, subtree: true });
-      atlas.ask("page_one", {});
-    }""")
+    page.evaluate(NOTICES)
+    page.evaluate("() => { atlas.ask('page_one', {}); }")
     page.clock.run_for(2000)
     assert "The connection broke, so this started again. Computing: 2 of 2 parts" in page.evaluate("notices")
 
@@ -199,10 +196,8 @@ def test_a_subscriber_is_called_when_its_field_changes(page) -> None:
     assert heard == [{"text": "a"}]
 
 
-def test_values_of_controls_are_kept_until_gradio_reads_them(open_page) -> None:
+def test_values_of_controls_are_kept_until_gradio_reads_them(page) -> None:
     """Gradio reads a link's text late: the menu's entry, which the link's answer sets, may be waiting by then, too."""
-    page = open_page("about:blank")
-    load_modules(page, "store/controls.js", "store/store.js")
     page.evaluate("atlas.store.set({ translating: { number: 1, text: 'Ein Hund.', typed: 'Ein Hund.' } })")
     page.evaluate("atlas.store.set({ translation: { number: 1, fill: { entry: 'de-en' } } })")
     assert page.evaluate("atlas.takeValues()") == ["Ein Hund.", "de-en"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.page.browser import load_modules, no_violations
+from tests.page.browser import no_violations
 
 pytestmark = pytest.mark.browser
 
@@ -23,10 +23,8 @@ DRAW = """({ act, quiet }) => {
 
 
 @pytest.fixture()
-def page(open_page):
-    page = open_page("about:blank")
-    load_modules(page, "core/grid.js", "core/keys.js")
-    return page
+def page(open_modules):
+    return open_modules("core/grid.js", "core/keys.js")
 
 
 def test_arrow_keys_move_between_cells_and_stop_at_the_edges(page) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.theme import SCALES
-from tests.page.browser import load_modules
 from tests.page.test_fuzz import HOSTILE, SPECIAL, has_lone_surrogate, some
 
 pytestmark = pytest.mark.browser
@@ -24,11 +23,9 @@ FIELD = re.compile(r"\{(\w+)\}")
 
 
 @pytest.fixture()
-def script_page(open_page):
+def script_page(open_modules):
     """Return an empty page with the shared modules."""
-    page = open_page("about:blank")
-    load_modules(page, *(f"core/{name}.js" for name in ("dom", "language", "colours", "format")))
-    return page
+    return open_modules(*(f"core/{name}.js" for name in ("dom", "language", "colours", "format")))
 
 
 def test_escaped_text_unescapes_to_itself_and_has_no_tags(script_page):
@@ -60,13 +57,13 @@ def test_text_becomes_a_text_node_wherever_it_goes(script_page):
     assert script_page.evaluate("window.hacked") is None
 
 
-@pytest.mark.parametrize("name", SCALES)
-def test_colour_scales_are_interpolated_as_by_numpy(script_page, name):
-    colours = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in SCALES[name]])
-    steps = np.array(script_page.evaluate("atlas.colourSteps", list(SCALES[name])))
-    places = np.linspace(0, len(colours) - 1, 256)
-    expected = np.stack([np.interp(places, range(len(colours)), channel) for channel in colours.T], axis=1)
-    assert steps.shape == (256, 3) and np.abs(steps - expected).max() <= 0.5 + 1e-9
+def test_colour_scales_are_interpolated_as_by_numpy(script_page):
+    for scale in SCALES.values():
+        colours = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in scale])
+        steps = np.array(script_page.evaluate("atlas.colourSteps", list(scale)))
+        places = np.linspace(0, len(colours) - 1, 256)
+        expected = np.stack([np.interp(places, range(len(colours)), channel) for channel in colours.T], axis=1)
+        assert steps.shape == (256, 3) and np.abs(steps - expected).max() <= 0.5 + 1e-9
 
 
 def test_translations_are_filled_in_and_unknown_texts_stay_english(script_page):
@@ -102,17 +99,11 @@ def test_a_burst_of_calls_is_one_call_after_the_last(script_page):
     assert counts == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("probability", "text"),
-    [(1, "100%"), (0.996, "100%"), (0.5, "50%"), (0.0996, "10%"), (0.0994, "9.9%"), (0.00096, "0.1%"), (4e-4, "0.04%")],
-)
-def test_a_probability_is_formatted_as_a_percentage(script_page, probability, text):
-    """Two digits, without a zero after the point, and never 0% for a small share."""
-    assert script_page.evaluate("atlas.formatPercent", probability) == text
-    assert script_page.evaluate("atlas.formatPercent(1e-9)") == "≈ 0%"
-
-
-def test_a_number_has_the_minus_sign_of_print(script_page):
+def test_numbers_are_formatted_as_in_print(script_page):
+    """A percentage has two digits, without a zero after the point, and a small share is never 0%."""
+    shares = [1, 0.996, 0.5, 0.0996, 0.0994, 0.00096, 4e-4, 1e-9]
+    percentages = script_page.evaluate("(all) => all.map((share) => atlas.formatPercent(share))", shares)
+    assert percentages == ["100%", "100%", "50%", "10%", "9.9%", "0.1%", "0.04%", "≈ 0%"]
     numbers = [-1.257, 0.5, None]
     fixed = script_page.evaluate("(all) => all.map((number) => atlas.formatFixed(number, 2))", numbers)
     assert fixed == ["−1.26", "0.50", "–"]

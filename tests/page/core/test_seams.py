@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
@@ -80,7 +81,7 @@ def test_a_registered_overlay_is_drawn_with_its_own_scale_unit_and_texts(
     about_attention = [guide.inner_text(), tip.inner_text()]
     assert "the model looked at" in about_attention[0] and about_attention[1].startswith("Rows are layers")
     choose(page, "Measure", "widgets")
-    page.wait_for_function("document.querySelector('.colour-bar .unit')?.textContent === 'widgets'")
+    expect(page.locator(".colour-bar .unit")).to_have_text("widgets")
     assert drawn(page)["heading"] == "Layer 1 · Head 1 · Widgets"
     assert page.inner_text(".reading") == "How many widgets a cell has."
     # The texts about the map describe the overlay. The thumbnails still show attention, and say so.
@@ -89,11 +90,8 @@ def test_a_registered_overlay_is_drawn_with_its_own_scale_unit_and_texts(
     weights = hand_made_trace.cross.weights
     for layer, head in ((0, 0), (2, 3)):
         page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
-        page.wait_for_function(
-            "(n) => document.querySelector('.reading').textContent.startsWith('How many') && "
-            "document.querySelector('.heading-line').textContent.startsWith(n)",
-            arg=f"Layer {layer + 1} · Head {head + 1}",
-        )
+        expect(page.locator(".reading")).to_contain_text("How many")
+        expect(page.locator(".heading-line")).to_contain_text(f"Layer {layer + 1} · Head {head + 1}")
         values, expected = signed_values(page), 40 * (weights[layer, head] - 0.2)
         assert np.abs(values - expected).max() < 100 * Z_ERROR and values.min() < -1 < 1 < values.max()
         assert page.locator(".colour-bar span").all_inner_texts() == ["−50", "−25", "0", "25", "50"]
@@ -148,14 +146,11 @@ def test_the_layer_difference_is_opened_by_key_by_link_and_in_comparisons(open_t
         "text=der+der+%E2%80%A6&direction=de-en&checkpoint=hand-made"
         "&kind=cross&layer=2&head=3&overlay=layer_difference&words=1",
     )
-    page.wait_for_function(
-        "document.querySelector('.heading-line').textContent.startsWith('Layer 2 · Head 3 · ') && "
-        "!document.querySelector('.reading').textContent.includes('…')"
-    )
+    expect(page.locator(".heading-line")).to_contain_text("Layer 2 · Head 3 · ")
+    expect(page.locator(".reading")).not_to_contain_text("…")
     values = signed_values(page)
     assert abs(values.sum(1)).max() < 0.02
     show(page, other)
-    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.locator(".segmented button[data-value='compare']").click()
     page.wait_for_function("document.querySelectorAll('.compare-plot .plot').length === 2")
     shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((plot) => plot.height)")

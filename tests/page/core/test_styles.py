@@ -7,11 +7,10 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Page
 
 from attention_atlas.viz import theme
 from attention_atlas.viz.assets import WEB
-from tests.page.browser import load_modules
 
 pytestmark = pytest.mark.browser
 
@@ -19,23 +18,16 @@ WORDS = [{"text": "Hund", "source": True, "special": False, "loss": 9.0, "p": p,
          for p in (0.0000034, 0.000012, 0.05)]  # fmt: skip
 
 
-def styled(page: Page, *names: str, modules: tuple[str, ...] = (), dark: bool = False) -> Page:
-    """Load these modules and style sheets and the theme's colours into an empty page."""
-    load_modules(page, "core/dom.js", *modules)
+def apply_styles(page: Page, *names: str) -> None:
+    """Load these style sheets and the theme's colours."""
     page.add_style_tag(content=theme.css_variables())
     for name in ("core/base.css", *names):
-        page.add_style_tag(content=(WEB / name).read_text(encoding="utf-8"))
-    page.evaluate("(dark) => document.body.classList.toggle('dark', dark)", dark)
-    return page
+        page.add_style_tag(path=WEB / name)
 
 
-def pixels(part: Locator) -> np.ndarray:
-    """Return a screenshot of a part of the page, int [height, width, 3]."""
-    return np.asarray(Image.open(io.BytesIO(part.screenshot())).convert("RGB")).astype(int)
-
-
-def test_a_printed_worksheet_shows_the_bars_of_its_answers_and_no_controls(open_page):
-    page = styled(open_page("about:blank"), "sheet/sheet.css", "sheet/paper.css", modules=("sheet/paper.js",))
+def test_a_printed_worksheet_shows_the_bars_of_its_answers_and_no_controls(open_modules):
+    page = open_modules("core/dom.js", "sheet/paper.js")
+    apply_styles(page, "sheet/sheet.css", "sheet/paper.css")
     page.evaluate(
         """() => {
       const picture = { type: 'bars', labels: ['a', 'b'], values: [0.5, 0.25], unit: 'share' };
@@ -53,21 +45,25 @@ def test_a_printed_worksheet_shows_the_bars_of_its_answers_and_no_controls(open_
         page.emulate_media(media="screen")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_bar_is_visible_in_a_marked_row(open_page, dark):
-    page = styled(open_page("about:blank"), "lab/panel.css", dark=dark)
+def test_a_bar_is_visible_in_a_marked_row(open_modules):
+    page = open_modules("core/dom.js")
+    apply_styles(page, "lab/panel.css")
     page.evaluate(
         """() => document.body.append(atlas.el('div', { class: 'atlas-panel' }, atlas.el('table', {},
       atlas.el('tr', { class: 'marked' }, atlas.el('td', {},
         atlas.el('span', { class: 'bar', style: '--share: 0.5' }, '\u00a0'))))))"""
     )
-    row = pixels(page.locator(".bar"))[8]
-    assert np.abs(row[30] - row[110]).max() > 30, "the filled part must differ from the rest"
+    for dark in (False, True):
+        page.evaluate("(dark) => document.body.classList.toggle('dark', dark)", dark)
+        picture = Image.open(io.BytesIO(page.locator(".bar").screenshot(animations="disabled"))).convert("RGB")
+        row = np.asarray(picture, int)[8]
+        assert np.abs(row[30] - row[110]).max() > 30, "the filled part must differ from the rest"
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_smallest_percentages_fit_beside_their_bars(open_page, width):
-    page = styled(open_page("about:blank", width=width), "why/question.css", modules=("why/picture.js",))
+def test_the_smallest_percentages_fit_beside_their_bars(open_modules, width):
+    page = open_modules("core/dom.js", "why/picture.js", width=width)
+    apply_styles(page, "why/question.css")
     page.evaluate(
         """(words) => document.body.append(atlas.el('div', { class: 'atlas-question' },
       atlas.createWhyPicture({ p: 0.5, words }, 'dog')))""",

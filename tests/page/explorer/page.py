@@ -16,6 +16,8 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz import shell
 from attention_atlas.viz.explorer import explorer
 from attention_atlas.viz.explorer.explorer import explorer_payload
+from attention_atlas.viz.explorer.overlays import OVERLAYS
+from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels.scene import Selection
 from attention_atlas.viz.questions import registry
 from attention_atlas.viz.questions.registry import Context
@@ -35,6 +37,7 @@ DRAWN = """() => {
 # Plotly draws a map once its canvas is painted.
 PLOTTED = """() => [...document.querySelectorAll('.atlas-explorer .detail .heatmap')]
   .every((plot) => plot.data && plot.style.visibility !== 'hidden')"""
+SHOWN = ".field.history select option:checked"  # the sentence that is shown
 Z_ERROR = 5e-4  # of a place on the colour bar: the page gets weights as 16-bit numbers
 
 COUNT_DOWNLOADS = """() => {
@@ -60,9 +63,11 @@ def explorer_page(*traces) -> shell.Page:
 
 
 def show(page: Page, trace: TranslationTrace) -> None:
-    """Show another translation, as the answer to a question does."""
+    """Show another translation, as the answer to a question does, and wait until it is drawn."""
     use_modules(page, "store/store.js")
+    drawn = page.evaluate("atlas.store.state.drawCount")
     page.evaluate("map => atlas.store.set({ translation: { map } })", for_page(explorer_payload(None, trace)))
+    page.wait_for_function("drawn => atlas.store.state.drawCount > drawn", arg=drawn)
 
 
 def select(page: Page, **selection: object) -> None:
@@ -80,13 +85,15 @@ def wait_for_selection(page: Page, **selection: object) -> None:
     )
 
 
-@pytest.fixture()
-def serve_traces(serve, monkeypatch):
-    """Return a function that serves an explorer over traces.
+@pytest.fixture(scope="module")
+def explorer_urls() -> dict[tuple[str, ...], str]:
+    """The addresses of the explorers that were served for a module, by their traces, overlays and formats."""
+    return {}
 
-    Request this fixture before a browser's page: a server waits for seconds for pages that are still connected.
-    """
-    started = []
+
+@pytest.fixture()
+def serve_traces(serve, explorer_urls, monkeypatch):
+    """Return a function that serves an explorer over traces, once for each module."""
 
     def start(*traces) -> str:
         def translate(context: Context, address: Address | None, fields: dict) -> dict:
@@ -94,12 +101,12 @@ def serve_traces(serve, monkeypatch):
             return {"map": explorer_payload(None, trace)}
 
         monkeypatch.setitem(registry.QUESTIONS, "page_translate", registry.Question(translate, "translate"))
-        started.append(explorer_page(*traces))
-        return serve(started[-1])
+        key = (*(trace.key for trace in traces), *OVERLAYS, *FORMATS)
+        if key not in explorer_urls:
+            explorer_urls[key] = serve(explorer_page(*traces))
+        return explorer_urls[key]
 
-    yield start
-    for page in started:
-        page.demo.close(verbose=False)
+    return start
 
 
 @pytest.fixture()

@@ -37,13 +37,11 @@ def test_every_map_on_the_page_equals_the_trace(open_traces, hand_made_trace):
         assert page.inner_text(".axis-label.row-title") == title
         assert plot["columns"] == [labels.shorten(labels.display(token)) for token in maps.key_tokens]
         for layer, head in ((0, 0), (1, 3)):
-            shades = page.evaluate(
-                """(thumbnail) => { const c = document.querySelector(thumbnail + ' canvas');
-                   const { data } = c.getContext('2d').getImageData(0, 0, c.width, c.height);
-                   return [c.height, c.width, Array.from(data)]; }""",
-                f".thumbnail[data-layer='{layer}'][data-head='{head}']",
+            canvas = page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}'] canvas")
+            height, width, shades = canvas.evaluate(
+                "(c) => [c.height, c.width, [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]]"
             )
-            green = np.array(shades[2]).reshape(shades[0], shades[1], 4)[..., 1]  # rises steadily along viridis
+            green = np.array(shades).reshape(height, width, 4)[..., 1]  # rises steadily along viridis
             weights = maps.weights[layer, head]
             order = np.argsort(weights, axis=None)
             assert green.shape == weights.shape and (np.diff(green.ravel()[order].astype(int)) >= -1).all()
@@ -52,23 +50,18 @@ def test_every_map_on_the_page_equals_the_trace(open_traces, hand_made_trace):
 def test_every_option_draws_the_same_map_as_python(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
     page.locator(".thumbnail[data-layer='1'][data-head='2']").click()
-    for combine, words, special, rows in (
-        ("single", "words", "show", "read"),
-        ("mean", "pieces", "hide", "predicted"),
-        ("max", "words", "hide", "predicted"),
-        ("rollout", "pieces", "renormalise", "read"),
-        ("rollout", "words", "show", "predicted"),
-        ("single", "pieces", "renormalise", "read"),
+    for combine, words, special, predicted in (
+        ("single", True, "show", False),
+        ("mean", False, "hide", True),
+        ("max", True, "hide", True),
+        ("rollout", False, "renormalise", False),
+        ("rollout", True, "show", True),
+        ("single", False, "renormalise", False),
     ):
-        tokens, by = (
-            "whole words" if words == "words" else "subwords",
-            f"the token it {'writes' if rows == 'predicted' else 'reads'}",
-        )
+        tokens, by = "whole words" if words else "subwords", f"the token it {'writes' if predicted else 'reads'}"
         for label, value in (("Heads", combine), ("Tokens", tokens), ("Special", special), ("Rows", by)):
             choose(page, label, value)
-        view = View(
-            "cross", 1, 2, combine=combine, words=words == "words", special=special, predicted=rows == "predicted"
-        )
+        view = View("cross", 1, 2, combine=combine, words=words, special=special, predicted=predicted)
         expected, plot = score_map(hand_made_trace, view), drawn(page)
         assert np.allclose(plot["z"], expected.values, atol=Z_ERROR, equal_nan=True)
         assert plot["rows"] == [labels.shorten(label) for label in expected.rows]
@@ -146,21 +139,14 @@ def test_the_explorer_works_by_keyboard(open_traces, hand_made_trace):
     page.wait_for_selector(".atlas-explorer .piece")
     press("c")
     page.wait_for_selector(".atlas-explorer .compare")
-    press("?")
-    assert page.locator("dialog.help").is_visible() and "▁" in page.inner_text("dialog.help")
-    press("Escape")
-    assert not page.locator("dialog.help").is_visible()
-    page.wait_for_function("document.querySelector('.atlas-explorer .sr-only').textContent.includes('Strongest')")
-
-
-def test_the_list_of_keys_opens_scrolled_to_the_top(open_traces, hand_made_trace):
-    page = open_traces(hand_made_trace)
     page.set_viewport_size({"width": 390, "height": 500})
-    page.locator(".help-button").click()
-    assert page.locator("dialog.help").is_visible()
-    assert page.locator("dialog.help").evaluate(
-        "(node) => node.scrollTop === 0 && node.scrollHeight > node.clientHeight"
-    )
+    press("?")
+    help_dialog = page.locator("dialog.help")
+    assert help_dialog.is_visible() and "▁" in help_dialog.inner_text()
+    assert help_dialog.evaluate("(node) => node.scrollTop === 0 && node.scrollHeight > node.clientHeight")
+    press("Escape")
+    assert not help_dialog.is_visible()
+    page.wait_for_function("document.querySelector('.atlas-explorer .sr-only').textContent.includes('Strongest')")
 
 
 def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
@@ -191,21 +177,16 @@ def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):
     names = labels.row_names(hand_made_trace, AttentionKind.CROSS)
     assert rows.evaluate_all("(all) => all.map((row) => row.ariaLabel)") == [f"query {name}" for name in names]
     rows.nth(1).focus()
-    texts = page.locator(".sentence-row").last.locator(".piece small").all_inner_texts()
+    keys = page.locator(".sentence-row").last.locator(".piece")
+    texts = keys.locator("small").all_inner_texts()
     for text, value in zip(texts, hand_made_trace.cross.weights[0, 0, 1]):
         assert text == ("·" if value < 0.005 else f"{value:.2f}") or abs(float(text) - value) < 6e-3
-    reds = (
-        page.locator(".sentence-row")
-        .last.locator(".piece")
-        .evaluate_all(
-            "pieces => pieces.map((piece) => "
-            "Number(getComputedStyle(piece).backgroundColor.match(/srgb ([\\d.]+)/)?.[1]))"
-        )
+    reds = keys.evaluate_all(
+        "all => all.map((piece) => Number(getComputedStyle(piece).backgroundColor.match(/srgb ([\\d.]+)/)?.[1]))"
     )
     strongest = np.argsort(-hand_made_trace.cross.weights[0, 0, 1])
     assert np.all(np.diff(np.array(reds)[strongest]) >= 0) and min(reds) < 0.9 * max(reds), "the bluer, the more weight"
-    pieces = page.locator(".sentence-row").last.locator(".piece bdi").all_inner_texts()
-    assert pieces[3:6] == list(hand_made_trace.source_tokens[3:6])
+    assert keys.locator("bdi").all_inner_texts()[3:6] == list(hand_made_trace.source_tokens[3:6])
 
 
 def test_several_heads_are_one_mean_in_the_map_and_one_colour_each_in_lines(open_traces, hand_made_trace):

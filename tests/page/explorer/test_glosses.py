@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from attention_atlas.model.analysis.alignment.linker import glosses
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_faults
 from tests.page.explorer.page import choose
 
 pytestmark = pytest.mark.browser
@@ -32,9 +32,7 @@ def test_words_have_glosses_marked_as_the_models_guess(app_url, open_page, shipp
     lines.last.locator("button.word").first.focus()
     page.keyboard.press("ArrowRight")
     expect(lines.last.locator("button.word").nth(1)).to_be_focused()
-    no_violations(page, ".atlas-explorer")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    screenshot(page, "glosses")
+    no_faults(page, ".atlas-explorer", name="glosses")
     page.locator(".segmented button[data-value=decoder_self]").click()
     expect(lines.last.locator(".gloss")).to_have_text([target[i] for i in range(len(target) - 1)])
     assert "beer" in lines.first.inner_text() and "Bier" in lines.first.inner_text()

@@ -54,10 +54,6 @@ def bright(page) -> list[tuple[float, float]]:
     return list(zip((columns + 0.5) / pixels.shape[1], (rows + 0.5) / pixels.shape[0]))
 
 
-def visible_range(page) -> tuple[float, float, float, float]:
-    return tuple(page.evaluate(VISIBLE))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("turn", [-500, -170])
 def test_a_needle_is_visible_at_every_zoom_and_its_value_is_exact(open_traces, needle, turn):
@@ -70,7 +66,7 @@ def test_a_needle_is_visible_at_every_zoom_and_its_value_is_exact(open_traces, n
     page.locator(".large").focus()
     width = 1024.0
     while width > 24:
-        left, right, top, bottom = visible_range(page)
+        left, right, top, bottom = page.evaluate(VISIBLE)
         width = right - left
         page.mouse.move(4, 4)  # away from the map, which would mark the cell below the pointer
         page.wait_for_timeout(250)
@@ -86,17 +82,17 @@ def test_a_needle_is_visible_at_every_zoom_and_its_value_is_exact(open_traces, n
     page.wait_for_function("document.querySelector('.atlas-explorer .status strong')?.textContent === '1.000'")
     assert f"▁wort{ROW - 1}" in status(page) and f"▁wort{COLUMN - 1}" in status(page)
 
-    left, right, *_ = visible_range(page)
+    left, right, *_ = page.evaluate(VISIBLE)
     page.keyboard.press("ArrowRight")
     page.wait_for_function(f"left => {VISIBLE}[0] > left + 1e-3", arg=left)
-    moved = visible_range(page)
+    moved = page.evaluate(VISIBLE)
     assert moved[1] - moved[0] == pytest.approx(right - left)
     page.mouse.move(box["x"] + 200, box["y"] + 200)
     page.mouse.down()
     page.mouse.move(box["x"] + 100, box["y"] + 150, steps=4)
     page.mouse.up()
     page.wait_for_function(f"left => {VISIBLE}[0] > left + 1e-3", arg=moved[0])
-    assert visible_range(page)[2] > moved[2]
+    assert page.evaluate(VISIBLE)[2] > moved[2]
     assert page.locator(".large .mark.pinned").count() == 0, "a drag is no click"
     page.keyboard.press("0")
     page.wait_for_function(f"{VISIBLE}[1] > 1000")
@@ -112,11 +108,9 @@ def test_a_needle_is_visible_at_every_zoom_and_its_value_is_exact(open_traces, n
     page.wait_for_selector(".atlas-explorer .detail:not(.large)")
 
 
-def test_an_exported_file_of_a_long_text_opens_with_its_large_map(needle, chromium, tmp_path):
+def test_an_exported_file_of_a_long_text_opens_with_its_large_map(needle, open_page, tmp_path):
     path = tmp_path / "long.html"
     path.write_text(to_html(needle, Selection(AttentionKind.ENCODER_SELF, head=1)), encoding="utf-8")
-    page = chromium.new_page()
-    page.goto(path.as_uri())
+    page = open_page(path.as_uri())
     page.wait_for_selector(".atlas-explorer .large .plot")
     assert page.locator(".heading-line").inner_text() == "Layer 1 · Head 2"
-    page.close()

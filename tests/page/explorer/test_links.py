@@ -11,7 +11,6 @@ import pytest
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.reduce import View, score_map
 from tests import ROOT
-from tests.page.browser import load_modules
 from tests.page.explorer.page import Z_ERROR, drawn
 
 pytestmark = pytest.mark.browser
@@ -25,9 +24,8 @@ FOLLOW = """(fragment) => new Promise((followed) => {
   location.hash = fragment; })"""
 
 
-def test_each_link_is_parsed_to_its_recorded_state(open_page):
-    page = open_page("about:blank")
-    load_modules(page, "explorer/state.js")
+def test_each_link_is_parsed_to_its_recorded_state(open_modules):
+    page = open_modules("explorer/state.js")
     initial = page.evaluate("atlas.initialState()")
     for link in LINKS:
         parsed = page.evaluate("(f) => atlas.parseFragment('#' + f)", link["fragment"])
@@ -44,16 +42,8 @@ def test_each_link_restores_the_view(open_traces, hand_made_trace):
         state = link["opens"]["state"]
         rows_field = dict(parse_qsl(link["fragment"])).get(f"{state['kind']}_rows")
         page.evaluate(FOLLOW, link["fragment"])
-        view = View(
-            state["kind"],
-            state["layer"],
-            state["head"],
-            tuple(map(tuple, state["heads"])),
-            state["combine"],
-            state["words"],
-            state["special"],
-            {"read": False, "predicted": True}.get(rows_field, state["kind"] != "decoder_self"),
-        )
+        predicted = {"read": False, "predicted": True}.get(rows_field, state["kind"] != "decoder_self")
+        view = View.from_plain({**state, "predicted": predicted})
         expected, options = score_map(hand_made_trace, view), page.evaluate(OPTIONS)
         fields = {
             "Heads": "combine",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from attention_atlas import viz
 from tests.page.browser import no_violations
@@ -11,19 +10,8 @@ from tests.page.browser import no_violations
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture()
-def page(chromium: Browser) -> Page:
-    page, problems = chromium.new_page(viewport={"width": 1280, "height": 900}), []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: message.type == "error" and problems.append(message.text))
-    page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:")) or problems.append(r.url))
-    yield page
-    page.close()
-    assert not problems
-
-
 @pytest.mark.long
-def test_a_saved_notebook_opens_without_a_server(page, tiny_translator, tmp_path):
+def test_a_saved_notebook_opens_without_a_server(open_page, tiny_translator, tmp_path):
     traces = [tiny_translator.translate(text) for text in ("Der kleine Hund.", "Ich trinke Tee.")]
     first, other, both = (
         explorer._repr_html_()
@@ -39,7 +27,7 @@ def test_a_saved_notebook_opens_without_a_server(page, tiny_translator, tmp_path
         + "".join(f"<div>{part}</div>" for part in (other, both, first)),
         encoding="utf-8",
     )
-    page.goto(path.as_uri())
+    page = open_page(path.as_uri())
     drawn = [page.locator("iframe").nth(i).content_frame for i in range(3)]
     for inside in drawn:
         inside.locator(".detail .plot").first.wait_for(state="attached")
@@ -55,10 +43,10 @@ def test_a_saved_notebook_opens_without_a_server(page, tiny_translator, tmp_path
 
 
 @pytest.mark.long
-def test_a_comparison_saved_as_a_file_is_accessible(page, tiny_translator, tmp_path):
+def test_a_comparison_saved_as_a_file_is_accessible(open_page, tiny_translator, tmp_path):
     traces = [tiny_translator.translate(text) for text in ("Der kleine Hund.", "Ich trinke Tee.")]
     viz.compare(*traces).save(tmp_path / "two.html")
-    page.goto((tmp_path / "two.html").as_uri())
+    page = open_page((tmp_path / "two.html").as_uri())
     page.locator(".compare-title").nth(1).wait_for()
     assert page.locator("h1").count() == 2
     no_violations(page)

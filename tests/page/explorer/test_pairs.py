@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from attention_atlas.model.analysis.sentence_pairs import compare_shared_words, minimal_pairs
-from tests.page.browser import no_violations, screenshot
-from tests.page.test_links import CLIPBOARD, copy_link
+from tests.page.browser import CLIPBOARD, FIELD, no_faults, submit
+from tests.page.test_links import copy_link
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,7 @@ def test_a_minimal_pair_is_compared_with_a_note_on_what_to_look_for(app_url, ope
     menu.select_option(index=2)  # the second pair: one word of two senses
     pair = minimal_pairs("de")[1]
     expect(page.locator(".compare-title")).to_have_text([pair.first, pair.second])
-    expect(page.locator("#source-text textarea")).to_have_value(pair.second)
+    expect(page.locator(FIELD)).to_have_value(pair.second)
     translator = shipped_translators["de-en"]
     first, second = (translator.translate(text) for text in (pair.first, pair.second))
     expect(page.locator(".compare-written")).to_have_text([f"→ {first.translation}", f"→ {second.translation}"])
@@ -45,9 +45,7 @@ def test_a_minimal_pair_is_compared_with_a_note_on_what_to_look_for(app_url, ope
     page.goto(link)  # it names both sentences
     expect(page.locator(".compare-title")).to_have_text([pair.first, pair.second])
     expect(menu).to_have_value("1")
-    no_violations(page, ".atlas-explorer")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    screenshot(page, "minimal-pair")
+    no_faults(page, ".atlas-explorer", name="minimal-pair")
 
 
 @pytest.mark.long
@@ -55,8 +53,7 @@ def test_any_two_sentences_have_a_table_or_the_reason_why_not(tiny_url, open_pag
     page = open_page(tiny_url)
     page.locator(".segmented button[data-value='compare']").click()
     for text in ("Der Hund schläft.", "Katze", "Hund"):
-        page.locator("#source-text textarea").fill(text)
-        page.locator("#translate").click()
+        submit(page, text)
         expect(page.locator(".compare-title").last).to_have_text(re.compile(f"^{re.escape(text)}"))
     expect(page.locator(".alike")).to_have_text("The two sentences have no word in common.")
     expect(page.locator(".compare .look")).to_be_hidden()

@@ -6,6 +6,7 @@ The scripts run on an empty page; both sides start from the same payload.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from itertools import product
 
 import numpy as np
@@ -20,18 +21,15 @@ from attention_atlas.viz.wire import payload
 from attention_atlas.viz.wire.codecs import CODECS, HALF, ROOT, SMALL
 from bench.made.synthetic import random_trace
 from tests.conftest import score_map_of
-from tests.page.browser import load_modules
 
 TOLERANCE = 1e-4  # of sums in float32 on weights sent with 16 bits
 SOME_HEADS = ((0, 1), (1, 0), (1, 3))
 
 
 @pytest.fixture()
-def script_page(open_page):
+def script_page(open_modules):
     """Return an empty page with the explorer's scripts that compute maps."""
-    page = open_page("about:blank")
-    load_modules(page, *(f"explorer/{name}.js" for name in ("trace", "model", "state", "views/scale")))
-    return page
+    return open_modules(*(f"explorer/{name}.js" for name in ("trace", "model", "state", "views/scale")))
 
 
 def load(page, trace, **options) -> None:
@@ -47,19 +45,6 @@ def all_views():
         selections = ((), SOME_HEADS) if combine in (Combine.MEAN, Combine.MAX) else ((),)
         for heads in selections:
             yield View(kind, 1, 2, heads, combine, words, special, predicted)
-
-
-def as_options(view: View) -> dict:
-    return {
-        "kind": view.kind.value,
-        "layer": view.layer,
-        "head": view.head,
-        "heads": [list(h) for h in view.heads],
-        "combine": view.combine.value,
-        "words": view.words,
-        "special": view.special.value,
-        "predicted": view.predicted,
-    }
 
 
 MAPS = """(options) => options.map((view) => {
@@ -84,7 +69,7 @@ def assert_same(drawn: dict, expected) -> None:
 def test_every_view_gives_the_same_map_as_python(script_page, hand_made_trace):
     load(script_page, hand_made_trace)
     views = list(all_views())
-    for view, drawn in zip(views, script_page.evaluate(MAPS, [as_options(view) for view in views])):
+    for view, drawn in zip(views, script_page.evaluate(MAPS, [asdict(view) for view in views])):
         assert_same(drawn, score_map(hand_made_trace, view))
 
 
@@ -118,7 +103,7 @@ def test_csv_of_the_page_equals_pythons(script_page, hand_made_trace):
     ):
         text = script_page.evaluate(
             "(view) => { const m = atlas; return m.toCsv(m.scoreMap(trace, view)); }",
-            as_options(view),
+            asdict(view),
         )
         expected = score_map(hand_made_trace, view)
         rows, columns, values = table.from_csv(text)
@@ -146,7 +131,7 @@ def test_the_strongest_edges_are_the_same(script_page, hand_made_trace):
         edges = script_page.evaluate(
             """([view, coverage]) => { const m = atlas;
                return m.strongestEdges(m.scoreMap(trace, view), coverage).map((e) => [e.row, e.column, e.value]); }""",
-            [as_options(view), coverage],
+            [asdict(view), coverage],
         )
         expected = strongest_edges(score_map(hand_made_trace, view), coverage)
         assert [(r, c) for r, c, _ in edges] == [(r, c) for r, c, _ in expected]
@@ -185,7 +170,7 @@ def test_a_signed_scale_has_zero_in_its_middle(script_page):
 def test_long_inputs_are_completed_layer_by_layer(script_page):
     trace = random_trace(64, 70, layers=3)
     load(script_page, trace, max_bytes=200_000)
-    view = as_options(View("cross", 1, 2, combine="rollout"))
+    view = asdict(View("cross", 1, 2, combine="rollout"))
     missing = script_page.evaluate("(view) => atlas.missingLayers(trace, view)", view)
     assert sorted(map(tuple, missing)) == sorted(
         [("encoder_self", i) for i in range(3)] + [("decoder_self", 0), ("decoder_self", 1), ("cross", 1)]

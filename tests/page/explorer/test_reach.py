@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from urllib.parse import parse_qs, urlparse
+from urllib.parse import urlparse
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -15,8 +16,8 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.reduce import View, score_map
 from attention_atlas.viz.wire.payload import payload
 from bench.made.synthetic import random_trace
-from tests.page.browser import no_violations, screenshot
-from tests.page.explorer.page import KEYS, Z_ERROR, choose, download, drawn, show, status, view_options
+from tests.page.browser import no_violations, screenshot, use_modules
+from tests.page.explorer.page import KEYS, SHOWN, Z_ERROR, choose, download, drawn, show, status, view_options
 from tests.viz.export.test_export import assert_equal
 
 pytestmark = pytest.mark.browser
@@ -31,7 +32,7 @@ def test_every_view_is_exported_as_png_and_svg(open_traces, hand_made_trace, tmp
         assert b"<svg" in download(page, "SVG", tmp_path)[:200]
 
 
-def test_exports_contain_the_exact_weights(open_traces, hand_made_trace, tmp_path):
+def test_exports_contain_the_exact_weights(open_traces, open_page, hand_made_trace, tmp_path):
     page = open_traces(hand_made_trace)
 
     def downloaded(name: str) -> bytes:
@@ -46,31 +47,26 @@ def test_exports_contain_the_exact_weights(open_traces, hand_made_trace, tmp_pat
     choose(page, "Colours", "greys")
     page.keyboard.press("w")
     downloaded("HTML")
-    file = next(tmp_path.glob("*.html"))
-    alone = page.context.new_page()
-    problems = []
-    alone.on("pageerror", lambda e: problems.append(str(e)))
-    alone.on("console", lambda m: m.type == "error" and problems.append(m.text))
-    alone.on("request", lambda r: r.url.startswith(("http", "ws")) and problems.append(r.url))
-    alone.goto(file.as_uri())
+    alone, requests = open_page("about:blank"), []
+    alone.on("request", lambda request: requests.append(request.url))
+    alone.goto(next(tmp_path.glob("*.html")).as_uri())
     alone.wait_for_selector(".detail .plot")
-    fields = {label: alone.locator(f".field:has(> span:text-is('{label}')) select") for label in ("Colours", "Tokens")}
-    assert (fields["Colours"].input_value(), fields["Tokens"].input_value()) == ("greys", "true"), (
-        "the file keeps the view"
-    )
+    fields = [alone.locator(f".field:has(> span:text-is('{label}')) select") for label in ("Colours", "Tokens")]
+    assert [field.input_value() for field in fields] == ["greys", "true"], "the file keeps the view"
     alone.keyboard.press("w")
     for kind, layer, head in ((AttentionKind.CROSS, 2, 3), (AttentionKind.ENCODER_SELF, 1, 0)):
         alone.keyboard.press(KEYS[kind])
         alone.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()
         _, _, values = table.from_csv(download(alone, "CSV", tmp_path).decode())
         assert np.array_equal(values.astype(np.float32), hand_made_trace.maps(kind).weights[layer, head])
-    assert alone.locator("h1 img").count() == 0 and not problems
+    assert alone.locator("h1 img").count() == 0
+    assert not [url for url in requests if url.startswith(("http", "ws"))]
 
 
 @pytest.mark.long
-def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
-    other = random_trace(9, 7, layers=3, heads=4)
-    page = open_traces(hand_made_trace, other)
+def test_a_copied_link_has_the_view_and_no_text_in_its_query(open_traces, hand_made_trace):
+    """test_links.py follows such links."""
+    page = open_traces(hand_made_trace)
     # Headless Chromium stops painting while its clipboard is in use: catch the text instead.
     page.evaluate("""() => Object.defineProperty(navigator, 'clipboard', {
       value: { writeText: async (text) => { window.__copied = text; } } })""")
@@ -78,27 +74,17 @@ def test_a_shared_link_restores_the_view(open_traces, hand_made_trace):
     page.locator(".thumbnail[data-layer='1'][data-head='3']").click(modifiers=["Shift"])
     for label, value in (("Scale", "log"), ("Colours", "cividis"), ("Special", "renormalise"), ("Rows", "false")):
         choose(page, label, value)
-    expected = drawn(page)
     page.locator(".exports button", has_text="Copy link").click()
     page.locator(".atlas-explorer .status", has_text="Link copied").wait_for()
-    link = page.evaluate("window.__copied")
-    address = urlparse(link)
+    address = urlparse(page.evaluate("window.__copied"))
     assert hand_made_trace.source_text not in address.query
-    assert parse_qs(address.fragment)["text"] == [hand_made_trace.source_text]
-    assert parse_qs(address.fragment)["kind"] == ["cross"]
-    show(page, other)
-    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
-    page.evaluate("(f) => { location.hash = f; }", address.fragment)
-    fresh = open_traces(other, hand_made_trace, fragment=f"#{address.fragment}")  # a new page, opened by the link
-    for opened in (page, fresh):
-        opened.wait_for_function(
-            "([heading, rows]) => document.querySelector('.heading-line').textContent === heading && "
-            "document.querySelectorAll('.axis-label.row').length === rows",
-            arg=[expected["heading"], len(expected["rows"])],
-        )
-        plot = drawn(opened)
-        assert np.allclose(plot["z"], expected["z"]) and plot["rows"] == expected["rows"]
-        assert opened.locator(".colour-bar span").first.inner_text() == "≤ 0.0001"
+    use_modules(page, "explorer/state.js")
+    link = page.evaluate("(fragment) => atlas.parseFragment('#' + fragment)", address.fragment)
+    state = link["state"]
+    assert link["text"] == hand_made_trace.source_text and sorted(state["heads"]) == [[1, 3], [2, 1]]
+    names = ("kind", "combine", "transform", "colours", "special")
+    assert [state[name] for name in names] == ["cross", "mean", "log", "cividis", "renormalise"]
+    assert state["predicted"]["cross"] is False
 
 
 @pytest.mark.long
@@ -109,10 +95,7 @@ def test_sentences_are_compared_and_the_history_is_bounded(open_traces, hand_mad
     assert "Translate a second sentence" in page.inner_text(".compare-body")
     for i in range(1, 8):
         show(page, traces[i])
-        page.wait_for_function(
-            "(text) => document.querySelector('.field.history select').selectedOptions[0].textContent === text",
-            arg=labels.shorten(traces[i].source_text, 60),
-        )
+        expect(page.locator(SHOWN)).to_have_text(labels.shorten(traces[i].source_text, 60))
     assert page.locator(".field.history select option").count() == 6
     shapes = page.evaluate("[...document.querySelectorAll('.compare-plot .plot')].map((plot) => plot.height)")
     assert shapes == [len(traces[6].target_ids), len(traces[7].target_ids)]
@@ -140,10 +123,8 @@ def test_long_inputs_load_their_layers_on_demand(open_traces):
     page = open_traces(trace, other)
     assert payload(trace)["lazy"]
     page.locator(".thumbnail[data-layer='2'][data-head='5']").click()
-    page.wait_for_function(
-        "document.querySelector('.heading-line').textContent === 'Layer 3 · Head 6' && "
-        "document.querySelector('.detail .plot')?.height === 128"
-    )
+    expect(page.locator(".heading-line")).to_have_text("Layer 3 · Head 6")
+    page.wait_for_function("document.querySelector('.detail .plot')?.height === 128")
     assert np.abs(drawn(page)["z"] - trace.cross.weights[2, 5]).max() < Z_ERROR
     named, last = page.locator(".detail .axis-label.column"), labels.display(trace.source_tokens[-1])
     assert named.count() <= 40 and named.last.inner_text() == labels.shorten(last), "thinned, but for the last"
@@ -159,7 +140,6 @@ def test_long_inputs_load_their_layers_on_demand(open_traces):
     })"""
     page.wait_for_function(painted, arg=".thumbnails")
     show(page, other)
-    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.locator(".thumbnails .thumbnail").first.press("3")
     page.locator(".thumbnails .thumbnail").first.press("c")
     page.locator(".segmented button", has_text="Sentences").click()
@@ -172,7 +152,6 @@ def test_every_view_is_accessible(open_traces, hand_made_trace, dark):
     other = random_trace(7, 6, layers=3, heads=4)
     page = open_traces(hand_made_trace, other, dark=dark)
     show(page, other)
-    page.wait_for_function("document.querySelector('.field.history select').options.length === 2")
     page.evaluate("document.activeElement.blur()")  # the explorer ignores keys pressed on other parts' buttons
     for key, part in (("m", ".detail .cells"), ("l", ".line-token"), ("t", ".piece"), ("c", ".compare-plot .plot")):
         page.keyboard.press(key)
@@ -199,8 +178,11 @@ def test_the_explorer_works_by_touch_on_a_phone(open_traces, hand_made_trace):
     screenshot(page, "explorer-hostile-390")
 
 
-def test_a_turned_label_begins_above_the_middle_of_its_column(open_traces, hand_made_trace):
+def test_copy_buttons_have_names_and_a_turned_label_begins_above_the_middle_of_its_column(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace, width=390)
+    copies = page.locator(".copy-picture").evaluate_all("all => all.map((button) => button.ariaLabel)")
+    names = ("What each word read", "All heads", "Selected head")
+    assert {*copies[:3]} == {f"Copy as image: {name}" for name in names}
     off = page.evaluate("""() => [...document.querySelectorAll(".detail .axis-label.turned")].map((label) => {
       const { left } = label.getBoundingClientRect(), frame = label.parentElement.getBoundingClientRect();
       const corner = (label.offsetHeight / 2) * Math.sin((-parseFloat(label.style.rotate) * Math.PI) / 180);
@@ -209,28 +191,19 @@ def test_a_turned_label_begins_above_the_middle_of_its_column(open_traces, hand_
     assert len(off) > 3 and max(map(abs, off)) < 1, off
 
 
-def test_copy_buttons_have_different_names(open_traces, hand_made_trace):
-    page = open_traces(hand_made_trace)
-    names = {page.locator(".copy-picture").nth(i).get_attribute("aria-label") for i in range(3)}
-    assert names == {f"Copy as image: {name}" for name in ("What each word read", "All heads", "Selected head")}
+# The room before the first word and after the last word of each sentence, in pixels.
+ENDS = """all => all.map(({ firstChild, lastChild, parentElement }) => [firstChild.offsetLeft,
+  parentElement.offsetWidth - lastChild.offsetLeft - lastChild.offsetWidth])"""
 
 
-def test_a_short_sentence_is_spread_along_a_long_one_that_scrolls(open_traces):
-    """Centred below a long sentence, the short one would be out of sight."""
-    page = open_traces(random_trace(4, 40, layers=3, heads=4), width=390)
-    ends = page.locator(".sentence-lines .words").evaluate_all(
-        "all => all.map(({ firstChild, lastChild, parentElement }) => [firstChild.offsetLeft,"
-        " parentElement.offsetWidth - lastChild.offsetLeft - lastChild.offsetWidth])"
-    )
+def test_every_word_of_a_long_sentence_can_be_scrolled_to_and_a_short_one_is_spread_along_it(open_traces):
+    """Centred in a line that is too narrow, the first words would begin left of the scrollable area. Centred below a
+    long sentence, a short one would be out of sight."""
+    page = open_traces(random_trace(24, 22, layers=3, heads=4), width=390)
+    ends = page.locator(".sentence-lines .words").evaluate_all(ENDS)
+    assert len(ends) == 2 and all(before >= 0 and after >= -1 for before, after in ends), ends
+    show(page, random_trace(4, 40, layers=3, heads=4))
+    expect(page.locator(".sentence-lines .words").last).to_contain_text("word38")
+    ends = page.locator(".sentence-lines .words").evaluate_all(ENDS)
     assert page.locator(".sentence-lines .sheet").evaluate("node => node.offsetWidth > node.parentElement.clientWidth")
     assert np.allclose(ends, 0, atol=1), ends
-
-
-def test_every_word_of_a_long_sentence_can_be_scrolled_to(open_traces):
-    """Centred in a line that is too narrow, the first words would begin left of the scrollable area."""
-    page = open_traces(random_trace(24, 22, layers=3, heads=4), width=390)
-    lines = page.locator(".sentence-lines .words").evaluate_all(
-        "all => all.map((line) => [line.firstChild.offsetLeft, line.parentElement.offsetWidth"
-        " - line.lastChild.offsetLeft - line.lastChild.offsetWidth])"
-    )
-    assert len(lines) == 2 and all(before >= 0 and after >= -1 for before, after in lines), lines

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.page.browser import load_modules
-
 pytestmark = pytest.mark.browser
 
 # Run steps on the module that requests parts of maps, and return the requests that it made.
@@ -36,17 +34,11 @@ ASKING = """async (steps) => {
 }"""
 
 
-@pytest.fixture()
-def script_page(open_page):
-    """Return an empty page with the script that requests parts of maps."""
-    page = open_page("about:blank")
-    load_modules(page, "explorer/maps.js", "explorer/state.js")
-    return page
+def test_one_part_is_requested_at_a_time_and_needed_parts_go_before_prefetched_ones(open_modules):
+    page = open_modules("explorer/maps.js", "explorer/state.js")
 
-
-def test_one_part_is_requested_at_a_time_and_needed_parts_go_before_prefetched_ones(script_page):
     def requests(steps: str) -> list:
-        return script_page.evaluate(ASKING, [[*step.split(" "), None][:2] for step in steps.split(", ")])
+        return page.evaluate(ASKING, [[*step.split(" "), None][:2] for step in steps.split(", ")])
 
     small, other, layer = ["layers", [], ["own"]], ["layers", [], ["cross"]], ["layers", [["cross", 1]], []]
     assert requests("ahead, ahead, tiles, layers") == [small]
@@ -56,9 +48,8 @@ def test_one_part_is_requested_at_a_time_and_needed_parts_go_before_prefetched_o
     assert requests("tiles, layers, answered, layers") == [["tiles", [], None], ["layers", [["own", 0]], ["own"]]]
 
 
-def test_an_exact_value_that_arrives_late_is_stored_with_its_translation(chromium) -> None:
-    page = chromium.new_page()
-    load_modules(page, "explorer/maps.js")
+def test_an_exact_value_that_arrives_late_is_stored_with_its_translation(open_modules) -> None:
+    page = open_modules("explorer/maps.js")
     requests, values = page.evaluate("""async () => {
       const exact = new Map(), head = ["cross", 0, 0], requests = [], answers = [];
       const trace = (key) => ({ key, address: {}, add: () => {} }), map = { pyramid: { exact }, head };
@@ -76,5 +67,4 @@ def test_an_exact_value_that_arrives_late_is_stored_with_its_translation(chromiu
       maps.tiles({ head }, []);
       return [requests, [...exact]];
     }""")
-    page.close()
     assert requests == ["cell of one", "tiles of two"] and values == [["3.4", 0.25]]
