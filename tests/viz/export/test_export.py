@@ -93,5 +93,6 @@ def test_html_is_one_file_without_external_urls(hand_made_trace):
     assert "<img src=x" not in page and "${alert(1)}" in page
     data = re.search(r'<script type="application/json" class="payload">(.*?)</script>', page, re.DOTALL)[1]
     packed = json.loads(data)
-    assert tuple(packed["tokens"]["source"]["raw"]) == hand_made_trace.source_tokens
+    source = packed["tokens"]["source"]
+    assert tuple(source["raw"]) == hand_made_trace.source_tokens and source["special"] == [1, 0, 0, 0, 0, 0, 0, 1]
     assert len(packed["blocks"]) == 3 and all(block["codec"] == "float32" for block in packed["blocks"])

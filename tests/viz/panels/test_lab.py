@@ -18,7 +18,7 @@ from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.interventions import Interventions, heads_off
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
-from attention_atlas.model.translators import Translators
+from attention_atlas.viz.assets import WEB
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels import inside, menus, registry
 from attention_atlas.viz.panels.formulas import last_pair, model_table
@@ -29,8 +29,6 @@ from attention_atlas.viz.panels.positions import breaking, table
 from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.panels.verify import checks
 from attention_atlas.viz.questions.panels import page_panel, page_panel_translate, scene_of
-from attention_atlas.viz.questions.registry import Context
-from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.codecs import ROOT
 from attention_atlas.viz.words import for_page, say
@@ -52,6 +50,14 @@ def scene(request, tiny_translator) -> Scene:
     )
 
 
+def drawn_types() -> set[str]:
+    """Return the types of blocks for which the page has a function, by the text of its scripts."""
+    simple = (WEB / "lab" / "blocks.js").read_text(encoding="utf-8").partition("SIMPLE_BLOCKS = {")[2]
+    others = re.findall(r"BLOCKS = \{(.+)\}", (WEB / "lab" / "panel.js").read_text(encoding="utf-8"))
+    return {*re.findall(r"(?m)^  (\w+)[:,]", simple), *re.findall(r"\w+", " ".join(others))}
+
+
+DRAWN = drawn_types()
 UNMEASURED = {"heads-phenomena"}  # needs a file of measurements, see test_trust.py
 UNAVAILABLE = {"position-bias", *UNMEASURED}  # needs relative positions, see test_families.py
 
@@ -95,32 +101,7 @@ def test_every_panel_is_plain_json(few_sentences, scene, panel, every) -> None:
             continue
         written = json.dumps(content, allow_nan=False)  # NaN and infinity would break the page
         assert len(written) < 700_000
-        assert {block["type"] for block in content} <= {
-            "text",
-            "formula",
-            "facts",
-            "cards",
-            "row",
-            "slot",
-            "table",
-            "figure",
-            "flow",
-            "bars",
-            "folded",
-            "frames",
-            "maps",
-            "marked",
-            "matrix",
-            "exports",
-            "heads",
-            "grid",
-            "words",
-            "action",
-            "take",
-            "survey",
-            "links",
-            "pick",
-        }
+        assert {block["type"] for block in content} <= DRAWN
         assert not any("nan" in text.split() for text in texts(content))
         drawn = {data["type"] for block in content if block["type"] == "figure" for data in block["figure"]["data"]}
         assert drawn <= {"scatter", "heatmap"}
@@ -197,14 +178,9 @@ def test_panels_serve_each_family_or_say_why_not(few_sentences, tmp_path, family
 def test_formulas_follow_the_models_configuration(tokenizer, changes, phrases) -> None:
     translator = make_translator(build_tiny_model(tokenizer, **changes), tokenizer)
     other = Scene(translator.translate(TEXTS[0]), Selection(), translator)
-    stations = ("map", "embedding", "feed-forward", "logits", "add-norm", "position-table")
-    values = [
-        text
-        for name in stations
-        for text in texts(
-            panels.contents(panels.named(name), other, *next(panels.settings(panels.named(name), other)))[-1]
-        )
-    ]
+    values = []
+    for panel in map(panels.named, ("map", "embedding", "feed-forward", "logits", "add-norm", "position-table")):
+        values += texts(panels.contents(panel, other, *next(panels.settings(panel, other)))[-1])
     for words in phrases:
         assert any(words in text for text in values), words
 
@@ -226,9 +202,8 @@ PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: 
 def test_panel_names_are_unique_and_boxes_of_the_map_open_panels(scene) -> None:
     names = [panel.name for panel in panels.EVERY]
     assert len(set(names)) == len(names)
-    (flow,) = (block for block in panels.named("map").content(scene) if block["type"] == "flow")
-    links = re.findall(r"'panel': '([a-z-]+)'", str(flow))
-    boxes = set(links)
+    flow = panels.block_of(panels.named("map").content(scene), "flow")
+    boxes = set(re.findall(r"'panel': '([a-z-]+)'", str(flow)))
     assert boxes <= {panel.name for panel in registry.PANELS["inside"]} and len(boxes) > 3
 
 
@@ -329,13 +304,9 @@ def test_a_failing_check_is_shown_as_failing(one_scene, monkeypatch) -> None:
     assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
 
 
-@pytest.mark.parametrize(
-    "report", [None, "x", {}, {"key": 7, "layers": {}}, {"layers": None}, {"layers": {"cross": ["0"]}}]
-)
-def test_an_invalid_report_of_drawn_maps_fails_its_check(one_scene, report) -> None:
-    if isinstance(report, dict) and "key" not in report:
-        report = {"key": one_scene.trace.key, **report}
-    last = list(checks.check_all(replace(one_scene, drawn=report)))[-1]
+def test_an_invalid_report_of_drawn_maps_fails_its_check(one_scene) -> None:
+    """test_drawn.py, of the page, tries all kinds of reports."""
+    last = list(checks.check_all(replace(one_scene, drawn={"key": one_scene.trace.key, "layers": None})))[-1]
     row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
     assert row[1]["passed"] is False and "not drawn this translation yet" in row[6]
 
@@ -347,17 +318,15 @@ def test_the_models_table_is_drawn(scene) -> None:
     assert len(rows) == 200 and rows[0] == "0  <2en>" and rows[-1] == "199"
 
 
-def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(tiny_translator) -> None:
-    trace, translators = tiny_translator.translate("Der Hund"), Translators([tiny_translator])
-    context, beyond = Context(translators, Traces(translators)), {"kind": "encoder_self", "layer": 9, "head": 9}
+def test_wrong_input_becomes_words_and_a_lost_checkpoint_too(context, tiny_translator) -> None:
+    trace, beyond = tiny_translator.translate("Der Hund"), {"kind": "encoder_self", "layer": 9, "head": 9}
     assert scene_of(context, Address.of(trace), {"selection": beyond}).selection.layer == 1
     with pytest.raises(ValueError, match="translate again"):
         page_panel(context, replace(Address.of(trace), digest="gone"), {"panel": "attention"})
 
 
-def test_an_answer_holds_the_ends_of_sliders_and_the_texts_of_this_sentence(tiny_translator) -> None:
-    translators = Translators([tiny_translator])
-    context, trace = Context(translators, Traces(translators)), tiny_translator.translate("Der Hund")
+def test_an_answer_holds_the_ends_of_sliders_and_the_texts_of_this_sentence(context, tiny_translator) -> None:
+    trace = tiny_translator.translate("Der Hund")
     answer = page_panel(context, Address.of(trace), {"panel": "attention"})
     longer = max(len(trace.source_tokens), len(trace.target_tokens))
     assert answer["ends"] == {"set2": 3, "set3": 4, "set4": min(64, longer), "set5": 50}
@@ -368,11 +337,9 @@ def test_an_answer_holds_the_ends_of_sliders_and_the_texts_of_this_sentence(tiny
         assert page_panel(context, example, {"panel": "bleu", "controls": typed})["controls"]["set1"] == text
 
 
-def test_a_translation_for_every_tab_is_an_address_and_what_is_asked_about_it(tiny_translator) -> None:
-    translators = Translators([tiny_translator])
-    context, trace = Context(translators, Traces(translators)), tiny_translator.translate("Der Hund")
-    heads = [["cross", 0, 1]]
-    fields = {"panel": "why-heads", "data": {"heads": heads, "step": 1, "token": 7, "more": "x"}}
+def test_a_translation_for_every_tab_is_an_address_and_what_is_asked_about_it(context, tiny_translator) -> None:
+    trace = tiny_translator.translate("Der Hund")
+    fields = {"panel": "why-heads", "data": {"heads": [["cross", 0, 1]], "step": 1, "token": 7, "more": "x"}}
     answer = page_panel_translate(context, Address.of(trace), fields)
     opened = context.traces.find(Address.from_plain(json.loads(json.dumps(answer["opens"]))))
     assert opened.interventions == heads_off(AttentionKind.CROSS, 0, (1,))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 from attention_atlas.viz import shell
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.tours.asks import ASKS
-from attention_atlas.viz.tours.measures import MEASURES
 from attention_atlas.viz.tours.scene import HEADS
 from attention_atlas.viz.tours.tour import FOLDER, tours
 
@@ -38,23 +34,11 @@ def test_every_stop_names_existing_parts():
         assert {"text", "direction", "checkpoint", "query", "step"}.isdisjoint(stop.open), stop.title
 
 
-def test_every_claim_is_measured_and_bounded():
+def test_every_claim_is_bounded_on_one_side():
+    """test_stops.py measures all of them."""
     for _, stop in STOPS:
-        claim = stop.claim
-        signature = inspect.signature(MEASURES[claim.measure])
-        bound = signature.bind(None, **claim.given)  # TypeError for an unknown argument
-        kinds = {"str": str, "int": int, "float": float}
-        assert all(
-            isinstance(value, kinds[signature.parameters[name].annotation]) for name, value in bound.kwargs.items()
-        )
-        assert (claim.at_least is None) != (claim.at_most is None), stop.title
-        assert "{value}" in claim.text, stop.title
-        # A measure of a word or a head needs a stop that names one.
-        source = inspect.getsource(MEASURES[claim.measure])
-        assert stop.head or not re.search(r"scene\.(weights|head)\b", source), stop.title
-        assert stop.pair or not re.search(
-            r"scene\.(source|target|source_weights|case)\b|@measure\(\"(source|target)", source
-        ), stop.title
+        assert (stop.claim.at_least is None) != (stop.claim.at_most is None), stop.title
+        assert "{value}" in stop.claim.text, stop.title
 
 
 def test_sentences_are_in_the_same_directions():

@@ -1,4 +1,4 @@
-"""Payloads: exact enough, small enough, and with hostile text as data."""
+"""Payloads: exact enough and small enough."""
 
 from __future__ import annotations
 
@@ -17,23 +17,6 @@ from attention_atlas.viz.words import for_page
 from bench.made.synthetic import random_trace
 
 
-@pytest.fixture(scope="module")
-def large_trace():
-    """Return a trace of 30 tokens a side, with 6 layers of 8 heads of each kind."""
-    return random_trace(30, 30)
-
-
-def test_root16_is_exact_to_three_decimals_on_every_scale(large_trace):
-    for kind in TRANSFORMER_KINDS:
-        weights = large_trace.maps(kind).weights
-        decoded = ROOT.decode(ROOT.encode(weights), weights.shape)
-        assert np.abs(decoded - weights).max() < 3.1e-5
-        for transform in Transform:
-            scale = ColourScale(transform=transform)
-            assert np.abs(scale.apply(decoded) - scale.apply(weights)).max() < 5e-4
-        assert np.array_equal(decoded == 0, weights == 0)
-
-
 def test_the_whole_range_of_weights_survives():
     weights = np.concatenate([np.logspace(-12, 0, 5000), [0.0, 1.0]]).astype(np.float32)
     decoded = ROOT.decode(ROOT.encode(weights), weights.shape)
@@ -42,8 +25,8 @@ def test_the_whole_range_of_weights_survives():
     assert np.abs(np.log10(decoded[weights >= 1e-4]) - np.log10(weights[weights >= 1e-4])).max() < 2e-3
 
 
-def test_a_translation_of_thirty_tokens_fits(large_trace):
-    packed = payload.payload(large_trace)
+def test_a_translation_of_thirty_tokens_fits():
+    packed = payload.payload(random_trace(30, 30))
     assert not packed["lazy"]
     assert len(json.dumps(packed, ensure_ascii=False).encode()) <= 350_000
 
@@ -120,12 +103,6 @@ def test_pooling_takes_the_largest_of_each_block():
     starts = [i * 50 // 16 for i in range(17)]
     for i in range(16):
         assert np.array_equal(pooled[:, i], weights[:, starts[i] : starts[i + 1]].max(1))
-
-
-def test_hostile_tokens_are_sent_as_data(hand_made_trace):
-    packed = json.loads(json.dumps(payload.payload(hand_made_trace)))
-    assert tuple(packed["tokens"]["source"]["raw"]) == hand_made_trace.source_tokens
-    assert packed["tokens"]["source"]["special"] == [1, 0, 0, 0, 0, 0, 0, 1]
 
 
 def test_colour_scales_match_their_ticks():
