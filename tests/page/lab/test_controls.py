@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.browser import load_modules, no_violations, open_tab, pick_example
-from tests.page.lab.test_lab import open_panel, start
+from tests.page.browser import no_violations, open_tab, pick_example
+from tests.page.lab.test_lab import open_panel
 
 pytestmark = pytest.mark.browser
 
@@ -27,9 +27,8 @@ SENTENCE = {"text": "Ein Hund.", "direction": "de-en", "digest": "1"}
 
 
 @pytest.fixture()
-def controls(open_page) -> Page:
-    page = open_page("about:blank")
-    load_modules(page, "lab/controls.js", "store/store.js")
+def controls(open_modules) -> Page:
+    page = open_modules("lab/controls.js", "store/store.js")
     page.evaluate("address => atlas.store.set({ address })", SENTENCE)
     page.evaluate(CONTROLS)
     return page
@@ -87,7 +86,7 @@ def test_an_answer_sets_the_ends_of_sliders_and_the_text_for_a_new_sentence(cont
 
 
 def test_a_link_sets_the_controls_of_its_panel(app_url, open_page) -> None:
-    page = start(open_page, f"{app_url}#tab=inside&panel=feed-forward&side=decoder&layer=3")
+    page = open_page(f"{app_url}#tab=inside&panel=feed-forward&side=decoder&layer=3")
     panel = page.locator("#panel-feed-forward .atlas-panel")
     expect(panel).to_contain_text("ayer 3")
     expect(page.get_by_role("radio", name="decoder (writes the target)")).to_be_checked()
@@ -104,7 +103,7 @@ def test_a_link_sets_the_controls_of_its_panel(app_url, open_page) -> None:
 
 def test_a_panels_text_comes_from_its_link_and_then_follows_the_sentence(app_url, open_page) -> None:
     link = "text=Guten+Tag.&direction=de-en&tab=inside&panel=steer&towards=Ich+lese.&away=Ich+esse.&strength=100"
-    page = start(open_page, f"{app_url}#{link}")
+    page = open_page(f"{app_url}#{link}")
     expect(page.locator(".atlas-translation .source")).to_have_text("Guten Tag.")
     towards = page.get_by_role("textbox", name="Towards")
     expect(page.locator("#panel-steer .atlas-panel")).to_have_attribute("aria-busy", "false")
@@ -114,8 +113,8 @@ def test_a_panels_text_comes_from_its_link_and_then_follows_the_sentence(app_url
     expect(towards).not_to_have_value("Ich lese.")
 
 
-def test_a_panel_shows_its_translation_in_all_tabs(app_url, open_page) -> None:
-    page = start(open_page, app_url)
+def test_a_panel_shows_its_translation_in_all_tabs(app_url, open_app) -> None:
+    page = open_app(app_url)
     panel = open_panel(page, "Inside", "Steering")
     steered = panel.locator(".card p").nth(1).inner_text()
     assert steered != page.locator("#translation-text").inner_text()

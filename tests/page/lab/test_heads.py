@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.trace.alignment import parse_links
-from tests.page.browser import no_violations, screenshot
-from tests.page.lab.test_lab import open_panel, start
+from tests.page.browser import no_faults, no_violations, save_file, screenshot
+from tests.page.lab.test_lab import open_panel
 
 pytestmark = pytest.mark.browser
 
@@ -18,16 +18,9 @@ PARTS = (surveys.PAGE_LINKED + surveys.PAGE_SENTENCES) // surveys.PAGE_WINDOW + 
 HEADS = 96  # of the shipped models: 4 + 4 layers, 3 kinds of attention, 8 heads
 
 
-def download(page: Page, name: str) -> str:
-    """Press a button that saves a file, and return the file's text."""
-    with page.expect_download() as started:
-        page.get_by_role("button", name=name).press("Enter")
-    return started.value.path().read_text(encoding="utf-8")
-
-
 @pytest.mark.long
-def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> None:
-    page = start(open_page, app_url, width=390, dark=True)
+def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_app) -> None:
+    page = open_app(app_url, width=390, dark=True)
     panel = open_panel(page, "Heads", "All heads")
     view = panel.get_by_label("show as")
     expect(panel.locator(".head-cell")).to_have_count(HEADS // 3)
@@ -45,11 +38,9 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     column.press("Enter")
     scores = [float(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()]
     assert scores == sorted(scores, reverse=True)
-    options = (
-        panel.get_by_label("heads named").locator("option").evaluate_all("(all) => all.map((option) => option.value)")
-    )
-    for option in options[2:]:  # select the first name that some heads have and others do not
-        panel.get_by_label("heads named").select_option(option)
+    names = panel.get_by_label("heads named")
+    for option in range(2, names.locator("option").count()):  # the first name that some heads have and others do not
+        names.select_option(index=option)
         if 0 < (named := rows.count()) < HEADS:
             break
     expect(panel.locator(".survey .count")).to_have_text(f"{named} of {HEADS} heads")
@@ -59,9 +50,7 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
     slider.focus()
     slider.press("Home")  # threshold 0: all heads that differ from chance
     expect(rows.nth(named)).to_be_attached()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    no_violations(page, "#panel-heads-survey")
-    screenshot(page, "heads-card-390-dark")
+    no_faults(page, "#panel-heads-survey", name="heads-card-390-dark")
     card = panel.locator(".slot .text").first.inner_text()
     kind, layer, head = re.match(r"(.+), layer (\d+), head (\d+)", card).groups()
     panel.get_by_role("button", name="Open this head in the explorer").press("Enter")
@@ -77,8 +66,8 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_page) -> 
 
 
 @pytest.mark.long
-def test_word_links_are_edited_saved_and_used_to_score_every_head(app_url, open_page) -> None:
-    page = start(open_page, app_url)
+def test_word_links_are_edited_saved_and_used_to_score_every_head(app_url, open_app) -> None:
+    page = open_app(app_url)
     panel = open_panel(page, "Heads", "Word links")
     sides = [panel.get_by_role("group", name=name) for name in ("source", "target")]
     lines = panel.locator(".link-stage line")
@@ -92,9 +81,12 @@ def test_word_links_are_edited_saved_and_used_to_score_every_head(app_url, open_
         expect(panel.get_by_role("status")).to_have_text(re.compile(f": {state}$"))
     for side in sides:
         side.get_by_role("button").nth(1).press("Enter")
-    gold = parse_links(download(page, "Save as hand-made links (talp)"), first=1)
-    assert (gold.sure, gold.possible) == ({(1, 1)}, {(0, 0), (1, 1)})
-    assert parse_links(download(page, "Save the links (Pharaoh)")).sure == {(1, 1)}
+    talp, pharaoh = (
+        save_file(panel.get_by_role("button", name=name)).read_text(encoding="utf-8")
+        for name in ("Save as hand-made links (talp)", "Save the links (Pharaoh)")
+    )
+    gold = parse_links(talp, first=1)
+    assert (gold.sure, gold.possible) == ({(1, 1)}, {(0, 0), (1, 1)}) and parse_links(pharaoh).sure == {(1, 1)}
     panel.get_by_role("button", name="Score every head by these links").press("Enter")
     expect(panel.locator(".slot tbody tr")).to_have_count(10)
     expect(panel.locator(".slot .heatmap")).to_have_count(2)
@@ -111,8 +103,8 @@ def test_word_links_are_edited_saved_and_used_to_score_every_head(app_url, open_
 
 
 @pytest.mark.long
-def test_a_survey_is_taken_stopped_and_taken_again(tiny_url, open_page) -> None:
-    page = start(open_page, tiny_url)
+def test_a_survey_is_taken_stopped_and_taken_again(tiny_url, open_app) -> None:
+    page = open_app(tiny_url)
     panel = open_panel(page, "Heads", "All heads")
     begin, stop = panel.locator(".take .begin"), panel.get_by_role("button", name="Stop")
     expect(begin).to_have_text(f"Survey {surveys.PAGE_SENTENCES} sentences")

@@ -9,7 +9,6 @@ from playwright.sync_api import expect
 from attention_atlas.viz.assets import WEB
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import for_page
-from tests.page.browser import load_modules
 
 pytestmark = pytest.mark.browser
 
@@ -19,9 +18,8 @@ PANEL = "{ describePicture: (title) => ({ title: () => title, caption: () => '' 
 
 
 @pytest.fixture()
-def page(open_page):
-    page = open_page("about:blank")
-    load_modules(page, "core/dom.js", "lab/maps.js", "lab/heads.js")
+def page(open_modules):
+    page = open_modules("core/dom.js", "lab/maps.js", "lab/heads.js")
     for name in ("core/base.css", "lab/panel.css"):
         page.add_style_tag(path=WEB / name)
     page.evaluate("document.body.className = 'atlas-root atlas-panel'")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.page.browser import load_modules
-
 pytestmark = pytest.mark.browser
 
 # Formula -> MathML without the namespace. A product before "/" is the numerator; the denominator is one factor.
@@ -25,13 +23,11 @@ FORMULAS = {
 }
 
 
-def test_formulas_become_mathml_and_malformed_ones_do_not_fail(chromium) -> None:
-    page = chromium.new_page()
-    load_modules(page, "lab/math.js")
+def test_formulas_become_mathml_and_malformed_ones_do_not_fail(open_modules) -> None:
+    page = open_modules("lab/math.js")
     for text, expected in FORMULAS.items():
         markup = page.evaluate("(text) => atlas.math(text).innerHTML", text)
         assert markup == expected, text
     for odd in ("", "/", "√", "((", "x_", "^", "a / )", "]", "<b>", "x / / y"):  # malformed formulas do not fail
         assert page.evaluate("(text) => String(atlas.math(text).textContent ?? '')", odd) is not None
     assert page.evaluate("atlas.math('for each sentence and head')") == "for each sentence and head"
-    page.close()

@@ -17,7 +17,7 @@ from attention_atlas.viz.panels.panel import WAVES, Choice, Need, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
-from tests.page.browser import no_violations, pick_example, screenshot
+from tests.page.browser import no_faults, pick_example
 
 pytestmark = pytest.mark.browser
 
@@ -70,17 +70,15 @@ LATE = """(() => {
 })()"""
 
 
-@pytest.fixture()
-def url(serve, tiny_translator, monkeypatch) -> str:
-    monkeypatch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, STREAMING, SLOW))
-    return serve(shell.build(Translators([tiny_translator])))
+@pytest.fixture(scope="module")
+def url(serve, tiny_translator) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, STREAMING, SLOW))
+        yield serve(shell.build(Translators([tiny_translator])))
 
 
 def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, tiny_translator) -> None:
-    page = open_page(url)
-    page.wait_for_selector("#translation-text")
-    page.locator("#tab-verify-button").click()
-    page.get_by_role("tab", name="Dummy", exact=True).click()
+    page = open_page(f"{url}#tab=verify&panel=dummy")
     panel, text = page.locator("#panel-dummy .atlas-panel"), tiny_translator.examples["de-en"][0].text
     expect(panel).to_contain_text(f"{text}: pair 5 of encoder")
     page.locator("[role=tabpanel]:visible input[type=number]:visible").fill("15")
@@ -91,8 +89,7 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     assert page.locator("[role=tabpanel]:visible input[type=range]:visible").get_attribute("max") == "15"
     pick_example(page, 1)
     expect(panel).to_contain_text(f"{tiny_translator.examples['de-en'][1].text}: pair 15 of decoder")
-    no_violations(page)
-    screenshot(page, "panel-registered")
+    no_faults(page, name="panel-registered")
     lacking = page.get_by_role("tab", name="Lacking", exact=True)
     expect(lacking).to_have_attribute("aria-disabled", "true")
     expect(lacking).to_have_attribute("title", "Look at this.")
@@ -112,11 +109,9 @@ def test_moving_a_control_replaces_a_running_stream(url, open_page) -> None:
 
 
 def test_an_error_takes_the_place_of_the_note_that_the_panel_computes(url, open_page) -> None:
-    page = open_page(url)
-    page.wait_for_selector("#translation-text")
+    page = open_page("about:blank")
     page.route("**/ask/page_panel", lambda route: route.fulfill(json={"error": "not now"}))
-    page.locator("#tab-verify-button").click()
-    page.get_by_role("tab", name="Dummy", exact=True).click()
+    page.goto(f"{url}#tab=verify&panel=dummy")
     panel = page.locator("#panel-dummy .atlas-panel")
     expect(panel).to_have_text("not now")
     expect(panel).to_have_attribute("aria-busy", "false")
@@ -130,9 +125,8 @@ def test_a_panel_without_figures_needs_no_plotly(url, chromium) -> None:
     page.close()
 
 
-def test_a_page_on_zero_gpu_uses_gradios_queue(serve, tiny_translator, open_page) -> None:
-    page = open_page(serve(shell.build(Translators([tiny_translator]), lend=lambda function: function)))
-    page.wait_for_selector("#translation-text")
+def test_a_page_on_zero_gpu_uses_gradios_queue(serve, tiny_translator, open_app) -> None:
+    page = open_app(serve(shell.build(Translators([tiny_translator]), lend=lambda function: function)))
     urls = []
     page.on("request", lambda request: urls.append(request.url))
     page.locator("#tab-verify-button").click()
@@ -143,10 +137,7 @@ def test_a_page_on_zero_gpu_uses_gradios_queue(serve, tiny_translator, open_page
 
 @pytest.mark.long
 def test_a_stream_whose_parts_arrive_at_once_is_shown_whole(url, open_page, tiny_translator) -> None:
-    page = open_page(url)
-    page.wait_for_selector("#translation-text")
-    page.locator("#tab-verify-button").click()
-    page.get_by_role("tab", name="Streaming", exact=True).click()
+    page = open_page(f"{url}#tab=verify&panel=streaming")
     panel, (first, second, *_) = page.locator("#panel-streaming .atlas-panel"), tiny_translator.examples["de-en"]
     expect(panel).to_contain_text(f"{first.text}: part 2")
     page.evaluate(LATE)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from attention_atlas.model.translators import Translators
-from attention_atlas.viz import shell
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.wire.summary import INVITATION
-from tests.page.browser import load_modules, no_violations, open_tab, screenshot
-from tests.page.lab.test_lab import start
+from tests.page.browser import no_faults, open_tab
 
 pytestmark = pytest.mark.browser
 
@@ -25,9 +22,8 @@ STRIP = """() => {
 
 
 @pytest.fixture()
-def strip(open_page) -> Page:
-    page = open_page("about:blank")
-    load_modules(page, "lab/tabs.js")
+def strip(open_modules) -> Page:
+    page = open_modules("lab/tabs.js")
     page.evaluate(STRIP)
     return page
 
@@ -39,12 +35,11 @@ def tab(page: Page, name: str):
 def test_keys_move_the_focus_along_a_strip_and_enter_opens_a_tab(strip) -> None:
     strip.evaluate("window.strip.open('one')")
     tab(strip, "one").focus()
-    for key, name in (("ArrowRight", "two"), ("ArrowRight", "three"), ("ArrowRight", "one"), ("ArrowLeft", "three")):
-        strip.keyboard.press(key)
-        expect(tab(strip, name)).to_be_focused()
-    for key, name in (("Home", "one"), ("End", "three")):
-        strip.keyboard.press(key)
-        expect(tab(strip, name)).to_be_focused()
+    moves = {"ArrowRight": ("two", "three", "one"), "ArrowLeft": ("three",), "Home": ("one",), "End": ("three",)}
+    for key, names in moves.items():
+        for name in names:
+            strip.keyboard.press(key)
+            expect(tab(strip, name)).to_be_focused()
     assert strip.evaluate("filled") == ["one"], "moving the focus must not open a panel, which may take seconds"
     strip.keyboard.press("Enter")
     expect(strip.get_by_role("tabpanel")).to_have_text("about three")
@@ -77,8 +72,8 @@ def test_the_first_available_tab_is_open_by_default(strip) -> None:
     expect(tab(strip, "two")).to_have_attribute("title", "Not there.")
 
 
-def test_a_panel_is_mounted_when_it_is_first_opened(app_url, open_page) -> None:
-    page, requests = start(open_page, app_url), []
+def test_a_panel_is_mounted_when_it_is_first_opened(app_url, open_app) -> None:
+    page, requests = open_app(app_url), []
     page.on("request", lambda request: "ask/page_panel" in request.url and requests.append(request.post_data_json))
     open_tab(page, "Inside")
     expect(page.locator("#panel-map .atlas-panel")).to_have_attribute("aria-busy", "false")
@@ -90,10 +85,10 @@ def test_a_panel_is_mounted_when_it_is_first_opened(app_url, open_page) -> None:
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_unavailable_panels_are_marked_and_say_why(serve, tiny_translator, open_page, width, dark) -> None:
+def test_unavailable_panels_are_marked_and_say_why(tiny_url, tiny_translator, open_app, width, dark) -> None:
     trace = tiny_translator.translate(tiny_translator.examples["de-en"][0].text)
     lacking = {entry["name"]: str(entry["why"]) for entry in registry.lacking(trace, tiny_translator)}
-    page = start(open_page, serve(shell.build(Translators([tiny_translator]))), width=width, dark=dark)
+    page = open_app(tiny_url, width=width, dark=dark)
     open_tab(page, "Positions")
     marked = page.locator("#positions-tabs > .strip [role=tab][aria-disabled=true]")
     names = [panel.name for panel in registry.PANELS["positions"] if panel.name in lacking]
@@ -105,5 +100,4 @@ def test_unavailable_panels_are_marked_and_say_why(serve, tiny_translator, open_
     expect(panel).to_have_text(lacking[names[0]])
     expect(page.locator("#tab-positions .controls:visible")).to_have_count(0)
     assert str(INVITATION) not in panel.inner_text()
-    no_violations(page, "#tab-positions")
-    screenshot(page, f"panel-unavailable-{width}")
+    no_faults(page, "#tab-positions", name=f"panel-unavailable-{width}")

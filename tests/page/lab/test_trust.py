@@ -14,8 +14,9 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from attention_atlas.viz.questions import header as questions
 from tests.conftest import SENTENCES
-from tests.page.browser import no_violations, screenshot
-from tests.page.lab.test_lab import open_panel, start
+from tests.page.browser import FIELD, no_faults, translate
+from tests.page.explorer.page import SHOWN
+from tests.page.lab.test_lab import open_panel
 from tests.trusted import trusted
 
 pytestmark = pytest.mark.browser
@@ -31,13 +32,11 @@ def url(serve, tiny_checkpoint, tmp_path_factory) -> str:
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
-def test_the_line_of_doubts_links_to_its_panels_and_can_be_closed(url, open_page, width, dark) -> None:
-    page = start(open_page, url, width=width, dark=dark)
+def test_the_line_of_doubts_links_to_its_panels_and_can_be_closed(url, open_app, width, dark) -> None:
+    page = open_app(url, width=width, dark=dark)
     line = page.locator(".doubts")
     expect(line).to_contain_text("(right in 75%)")
-    no_violations(page)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    screenshot(page, f"doubts-{'dark' if dark else 'light'}-{width}")
+    no_faults(page, name=f"doubts-{'dark' if dark else 'light'}-{width}")
     links = line.locator("button:not(.close)")
     assert links.count() >= 4 and "Right in 75%" in links.first.get_attribute("aria-description")
     leads = {"came from nothing": "#panel-trust .atlas-panel", "as probable without": "#panel-why-tokens .atlas-panel"}
@@ -53,7 +52,7 @@ def test_the_line_of_doubts_links_to_its_panels_and_can_be_closed(url, open_page
     expect(line).to_have_count(0)
 
 
-def test_doubts_arrive_after_the_map_and_belong_to_the_shown_translation(url, open_page, monkeypatch) -> None:
+def test_doubts_arrive_after_the_map_and_belong_to_the_shown_translation(url, open_app, monkeypatch) -> None:
     """The first sentence's doubts are delayed until the second sentence's are shown."""
     warnings_about, requested, released = questions.warnings_about, threading.Event(), threading.Event()
     first, second = SENTENCES[2], SENTENCES[4]
@@ -64,15 +63,13 @@ def test_doubts_arrive_after_the_map_and_belong_to_the_shown_translation(url, op
             assert released.wait(30), "it was never released"
         return [{**warning, "text": trace.source_text} for warning in warnings_about(trace, made_by)[:1]]
 
-    page = start(open_page, url)
+    page = open_app(url)
     page.wait_for_selector(".atlas-explorer .thumbnail")
     monkeypatch.setattr(questions, "warnings_about", late)
-    box, line = page.locator("#source-text textarea"), page.locator(".doubts")
+    line = page.locator(".doubts")
     for text in (first, second, second):
-        box.fill(text)
-        box.press("Enter")
-        expect(page.locator(".atlas-translation .source")).to_have_text(text)
-        expect(page.locator(".field.history select option:checked")).to_contain_text(text[:20])
+        translate(page, text)
+        expect(page.locator(SHOWN)).to_contain_text(text[:20])
         if text == first:
             assert requested.wait(30), "no request"
             expect(line).to_have_count(0)
@@ -85,8 +82,8 @@ def test_doubts_arrive_after_the_map_and_belong_to_the_shown_translation(url, op
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
-def test_the_panels_on_doubts_work_by_keyboard_and_are_accessible(url, open_page, width, dark) -> None:
-    page = start(open_page, url, width=width, dark=dark)
+def test_the_panels_on_doubts_work_by_keyboard_and_are_accessible(url, open_app, width, dark) -> None:
+    page = open_app(url, width=width, dark=dark)
     for tab, title, words in (
         ("Verify", "Trust", "labelled by people"),
         ("Heads", "Phenomena", "polarity"),
@@ -95,12 +92,10 @@ def test_the_panels_on_doubts_work_by_keyboard_and_are_accessible(url, open_page
     ):
         panel = open_panel(page, tab, title)
         expect(panel).to_contain_text(words)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), title
-        no_violations(page, panel)
-        screenshot(page, f"full-{title.replace(' ', '-').lower()}-{'dark' if dark else 'light'}-{width}")
+        no_faults(page, panel, name=f"full-{title.replace(' ', '-').lower()}-{'dark' if dark else 'light'}-{width}")
     menu = page.locator(".atlas-panel:visible select")
     menu.focus()
-    own, card = page.locator("#source-text textarea").input_value(), page.locator(".atlas-panel:visible .card").first
+    own, card = page.locator(FIELD).input_value(), page.locator(".atlas-panel:visible .card").first
     for key, text in (("ArrowDown", "Diese alten Bücher"), ("ArrowUp", own), ("End", ""), ("Home", own)):
         page.keyboard.press(key)
         expect(card).to_contain_text(text)

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from attention_atlas.model.analysis.why.questions import list_contrasts
 from attention_atlas.viz.panels.scene import PageQuestion
 from attention_atlas.viz.wire.question import token_text
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import CLIPBOARD, no_faults
 
 pytestmark = pytest.mark.browser
 
@@ -52,16 +52,6 @@ def wait_for_answer(page: Page, step: int, against: int) -> None:
 
 
 @pytest.fixture()
-def why(app_url, open_page):
-    def start(fragment: str = "", **options) -> Page:
-        page = open_page(f"{app_url}#{fragment}" if fragment else app_url, **options)
-        page.wait_for_selector("#translation-text")
-        return page
-
-    return start
-
-
-@pytest.fixture()
 def trace(shipped_translators):
     """The translation that the page opens with."""
     translator = next(iter(shipped_translators.values()))
@@ -69,8 +59,8 @@ def trace(shipped_translators):
 
 
 @pytest.mark.long
-def test_a_token_is_pinned_compared_tested_and_linked(why, trace, shipped_translators) -> None:
-    page = why(permissions=["clipboard-read", "clipboard-write"])
+def test_a_token_is_pinned_compared_tested_and_linked(app_url, open_app, trace, shipped_translators) -> None:
+    page = open_app(app_url, **CLIPBOARD)
     page.locator(".atlas-translation button.chip").nth(2).click()
     page.locator(".atlas-translation").get_by_role("button", name=re.compile("Why “.+”?")).click()
     wait_for_answer(page, 2, 0)
@@ -107,8 +97,7 @@ def test_a_token_is_pinned_compared_tested_and_linked(why, trace, shipped_transl
     expect(page.locator("[data-slot=test] table")).to_be_visible()
     expect(page.locator("[data-slot=test]")).to_contain_text("no head may read it")
     page.wait_for_function(IDLE)
-    no_violations(page)
-    screenshot(page, "why-tokens")
+    no_faults(page, name="why-tokens")
 
     page.get_by_role("tab", name="Parts", exact=True).click()
     page.locator(f"{QUESTION} .against .chip").first.click()
@@ -122,22 +111,20 @@ def test_a_token_is_pinned_compared_tested_and_linked(why, trace, shipped_transl
     page.wait_for_function("document.querySelectorAll('.mark.pinned').length > 0")
     expect(page.locator(".atlas-explorer .status")).to_contain_text(re.compile("Pinned"))
 
-    linked = why(address.split("#")[1])
+    linked = open_app(f"{app_url}#{address.split('#')[1]}")
     linked.wait_for_selector("#panel-why-parts .matrix")
     wait_for_answer(linked, row, 0)
 
 
 @pytest.mark.long
-def test_a_narrow_page_opens_with_a_question(why, trace, shipped_translators) -> None:
-    page = why("tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
+def test_a_narrow_page_opens_with_a_question(app_url, open_app, trace, shipped_translators) -> None:
+    page = open_app(f"{app_url}#tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")
     question = PageQuestion.of(trace, None).question(next(iter(shipped_translators.values())), trace)
     wait_for_answer(page, question.step, list_contrasts(trace, question.step).index(question.contrast_id))
     page.wait_for_selector("#panel-why-tokens tr[data-key='integrated_gradients'] button")
     page.get_by_role("button", name="nichts", exact=True).click()
     page.wait_for_function(f"{PRESSED}[1] === 5")
     expect(page.locator(f"{QUESTION} .metric").first).to_contain_text("nicht log p")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.wait_for_function(IDLE)
     assert page.evaluate(NAMED) == [True, True], "a word of the headline is in sight, and the table can be scrolled"
-    no_violations(page)
-    screenshot(page, "why-390-dark")
+    no_faults(page, name="why-390-dark")

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import FIELD, no_violations, screenshot, use_modules
 
 pytestmark = pytest.mark.browser
 
@@ -42,11 +42,9 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
     page = open_page(tiny_url, width=width, height=height, dark=dark)
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
     before = page.evaluate(SIZE, ".atlas-explorer .axis-label.row")
-    field = page.locator("#source-text textarea, #source-text input").first
-    field.press("f")
-    assert field.input_value().endswith("f") and page.locator(LECTERN).count() == 0, (
-        "a typed letter must not start a presentation"
-    )
+    page.locator(FIELD).press("f")
+    assert page.locator(FIELD).input_value().endswith("f")
+    assert page.locator(LECTERN).count() == 0, "a typed letter must not start a presentation"
     if width < 600:  # as in a frame without the permission for full screen
         page.evaluate(REFUSED)
     page.locator(".atlas-title .present").click()
@@ -62,17 +60,18 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
         assert page.evaluate(REACHED)
     no_violations(page)
     screenshot(page, f"presentation-{width}")
-    place = link_of_head(page)
+    title, place = page.locator(f"{LECTERN} h2"), link_of_head(page)
     page.keyboard.press("ArrowUp") if place[0] > 1 else page.keyboard.press("ArrowDown")
     page.locator(LECTERN).get_by_role("button", name="Back" if place[1] > 1 else "Next").click()
     now = (place[0] + (-1 if place[0] > 1 else 1), place[1] + (-1 if place[1] > 1 else 1))
-    expect(page.locator(f"{LECTERN} h2")).to_contain_text(f"Layer {now[0]} · Head {now[1]}")
+    expect(title).to_contain_text(f"Layer {now[0]} · Head {now[1]}")
     page.wait_for_function("(fields) => location.hash.includes(fields)", arg=f"layer={now[0]}&head={now[1]}")
     on, off = page.locator(f"{LECTERN} [aria-disabled=false]"), page.locator(f"{LECTERN} [aria-disabled=true]")
     expect(on).to_have_count(2)
     while off.count() == 0:  # until the last head of the last layer
+        head = title.inner_text()
         page.keyboard.press("PageDown")
-        page.wait_for_timeout(400)
+        expect(off.or_(title.filter(has_not_text=head))).not_to_have_count(0)
     expect(off).to_have_accessible_name("Next")
     page.keyboard.press("PageUp")
     expect(on).to_have_count(2)
@@ -86,9 +85,9 @@ def test_a_picture_fills_the_screen(tiny_url, open_page, width, height, dark) ->
         page.locator("#tab-stepper-button").click()
         expect(page.locator(".atlas-stepper .counter")).to_contain_text("Step 1")
         page.keyboard.press("f")
-        expect(page.locator(f"{LECTERN} h2")).to_contain_text("Step 1")
+        expect(title).to_contain_text("Step 1")
         page.keyboard.press("PageDown")
-        expect(page.locator(f"{LECTERN} h2")).to_contain_text("Step 2")
+        expect(title).to_contain_text("Step 2")
 
 
 def link_of_head(page: Page) -> tuple[int, int]:
@@ -111,10 +110,12 @@ def test_the_title_of_a_presentation_quotes_tokens(app_url, open_page) -> None:
     assert "““" not in title.inner_text()
 
 
-def test_page_down_goes_through_the_heads_of_all_layers(tiny_url, open_page) -> None:
+def test_page_down_goes_through_the_heads_of_all_layers_to_the_end(tiny_url, open_page) -> None:
+    """A step that waits for the server is not the end."""
     page = open_page(tiny_url)
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
-    heads = page.locator(".atlas-explorer .thumbnails .line").nth(1).locator(".thumbnail")
+    layers = page.locator(".atlas-explorer .thumbnails .line")
+    heads = layers.nth(1).locator(".thumbnail")
     heads.last.click()
     count = heads.count()
     page.locator(".atlas-title .present").click()
@@ -128,6 +129,13 @@ def test_page_down_goes_through_the_heads_of_all_layers(tiny_url, open_page) -> 
     expect(title).to_contain_text(f"Layer 1 · Head {count}")
     page.locator(LECTERN).get_by_role("button", name="Next").click()
     expect(title).to_contain_text("Layer 2 · Head 1")
+    page.evaluate("document.querySelector('.atlas-explorer').setAttribute('aria-busy', 'true')")
+    for _ in range(count * layers.count()):  # to the end and against it
+        page.keyboard.press("PageDown")
+    page.wait_for_timeout(700)
+    expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_count(0)
+    page.evaluate("document.querySelector('.atlas-explorer').setAttribute('aria-busy', 'false')")
+    expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_accessible_name("Next")
 
 
 def test_a_link_presents_a_tour(tiny_url, open_page) -> None:
@@ -163,41 +171,16 @@ def test_a_presentation_without_a_picture_says_so(tiny_url, open_page) -> None:
     expect(page.locator(LECTERN)).to_be_hidden()
 
 
-def test_a_tour_without_buttons_can_be_left(tiny_url, open_page) -> None:
+def test_there_is_one_presentation_and_a_tour_without_buttons_can_be_left(tiny_url, open_page) -> None:
     page = open_page(f"{tiny_url}#tour=attention&stop=3&present=1")
     expect(page.locator(".atlas-tour .count")).to_have_text("3 of 8")  # until then the map of the page is presented
     expect(page.locator(f"{PRESENTED} .detail")).to_be_visible()
+    use_modules(page, "present/start.js")
+    page.evaluate("atlas.present()")
+    assert page.locator(LECTERN).count() == 1
     page.evaluate("for (const button of document.querySelectorAll('.atlas-tour .moves button')) button.hidden = true")
     expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_count(2)
     page.keyboard.press("ArrowRight")
     expect(page.locator(".atlas-tour .count")).to_have_text("3 of 8")
     page.keyboard.press("Escape")
     expect(page.locator(LECTERN)).to_be_hidden()
-
-
-def test_a_step_that_waits_for_the_server_is_not_the_end(tiny_url, open_page) -> None:
-    page = open_page(tiny_url)
-    page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
-    page.locator(".atlas-title .present").click()
-    expect(page.locator(f"{LECTERN} [aria-disabled=false]")).to_have_count(2)
-    heads = page.locator(".atlas-explorer .thumbnails .line").nth(1).locator(".thumbnail").count()
-    layers = page.locator(".atlas-explorer .thumbnails .line").count()
-    page.evaluate("document.querySelector('.atlas-explorer').setAttribute('aria-busy', 'true')")
-    for _ in range(heads * layers):  # to the end and against it
-        page.keyboard.press("PageDown")
-    page.wait_for_timeout(700)
-    expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_count(0)
-    page.evaluate("document.querySelector('.atlas-explorer').setAttribute('aria-busy', 'false')")
-    expect(page.locator(f"{LECTERN} [aria-disabled=true]")).to_have_accessible_name("Next")
-
-
-def test_there_is_one_presentation(tiny_url, open_page) -> None:
-    page = open_page(f"{tiny_url}#present=1")
-    expect(page.locator(LECTERN)).to_be_visible()
-    page.evaluate(
-        """async () => {
-      const names = performance.getEntriesByType("resource").map((entry) => entry.name);
-      const { present } = await import(names.find((name) => name.endsWith("/present/start.js")));
-      await present(); }"""
-    )
-    assert page.locator(LECTERN).count() == 1

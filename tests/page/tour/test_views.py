@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.browser import no_violations, open_tab, screenshot
+from tests.page.browser import no_faults, open_tab, save_file, upload_json
 
 pytestmark = pytest.mark.browser
 
@@ -42,13 +41,9 @@ def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width,
     titles.nth(1).fill("The machine <b>")
     page.get_by_role("button", name="Remove this view").last.press("Enter")
     expect(titles).to_have_count(2)
-    no_violations(page, VIEWS)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    screenshot(page, f"views-{'dark' if dark else 'light'}-{width}")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save as a file").click()
-    file = Path(download.value.path()).read_text(encoding="utf-8")
-    assert [one["title"] for one in json.loads(file)["views"]][1] == "The machine <b>"
+    no_faults(page, VIEWS, name=f"views-{'dark' if dark else 'light'}-{width}")
+    file = json.loads(save_file(page.get_by_role("button", name="Save as a file")).read_text(encoding="utf-8"))
+    assert file["views"][1]["title"] == "The machine <b>"
     page.get_by_role("button", name="Play").click()
     expect(page.locator(VIEWS)).to_be_hidden()
     caption = page.locator(f"{LECTERN} .caption")
@@ -66,9 +61,7 @@ def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width,
     opened(page)
     expect(titles).to_have_count(2)  # the browser kept them
     page.get_by_role("button", name="Remove this view").first.press("Enter")
-    page.locator(f"{VIEWS} input[type=file]").set_input_files(
-        {"name": "views.json", "mimeType": "text/json", "buffer": file.encode()}
-    )
+    upload_json(page.locator(VIEWS), file)
     expect(titles).to_have_count(2)
 
 
@@ -122,10 +115,7 @@ def test_hostile_files_are_refused_in_words(tiny_url, open_page):
     page = open_page(tiny_url)
     opened(page)
     page.get_by_role("button", name="Add what I see").click()
-    for name, (given, words) in HOSTILE.items():
-        data = given if isinstance(given, bytes) else json.dumps(given).encode()
-        page.locator(f"{VIEWS} input[type=file]").set_input_files(
-            {"name": "views.json", "mimeType": "text/json", "buffer": data}
-        )
+    for name, (file, words) in HOSTILE.items():
+        upload_json(page.locator(VIEWS), file)
         expect(page.locator(f"{VIEWS} .status"), name).to_contain_text(words)
         expect(page.get_by_label("Title of the view")).to_have_count(1)

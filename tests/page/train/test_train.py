@@ -9,16 +9,14 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from tests.page.browser import no_violations, open_tab, screenshot
+from tests.page.browser import FIELD, choose_direction, no_faults, no_violations, open_tab, submit, translate
 
 pytestmark = pytest.mark.browser
 AT_LEAST = "n => Number(document.querySelector('.atlas-train').dataset.update) >= n"
 
 
 def open_train(open_page, url: str, **options) -> Page:
-    page = open_page(url, **options)
-    page.wait_for_selector("#translation-text")
-    open_tab(page, "Train")
+    page = open_page(f"{url}#tab=train", **options)
     expect(page.locator("#train-corpus")).to_be_visible()
     return page
 
@@ -52,24 +50,20 @@ def test_two_setups_are_compared_and_the_first_opens_in_the_other_tabs(tiny_url,
     page.keyboard.press("Home")
     expect(page.locator("#train output")).to_have_text("0")
     assert page.locator("#train td").all_inner_texts() != latest
-    no_violations(page, "#train")
-    screenshot(page, "train-light-1280")
+    no_faults(page, "#train", name="train-light-1280")
     before = int(page.locator(".atlas-train").get_attribute("data-update"))
     press(page, "Resume")
     page.wait_for_function(AT_LEAST, arg=before + 1)
     press(page, "Stop")
     press(page, "Open the first one in the other tabs")
     expect(page.locator("#train .status")).to_contain_text("Links and files do not contain it")
-    expect(page.locator("#source-text textarea")).to_have_value("hund beißt mann")
+    expect(page.locator(FIELD)).to_have_value("hund beißt mann")
     expect(page.locator("#direction input")).to_have_value("Your toy")
-    page.locator("#source-text textarea").fill("hund beißt bier")
-    page.get_by_role("button", name="Translate").click()
+    submit(page, "hund beißt bier")
     expect(page.locator("#translation .notice.error")).to_contain_text("'bier' is none of them")
-    page.get_by_role("tab", name="Attention", exact=True).click()
+    open_tab(page, "Attention")
     expect(page.locator("#explorer")).to_contain_text("Layer 1 · Head 1")
-    page.locator("#source-text textarea").fill("mann beißt hund")
-    page.get_by_role("button", name="Translate").click()
-    expect(page.locator("#translation .source")).to_contain_text("mann beißt hund")
+    translate(page, "mann beißt hund")
     expect(page.locator("#translation .notice.error")).to_have_count(0)
     open_tab(page, "Step by step")
     expect(page.locator("#stepper")).to_contain_text("mann")
@@ -79,14 +73,11 @@ def test_two_setups_are_compared_and_the_first_opens_in_the_other_tabs(tiny_url,
 
 
 @pytest.mark.long
-def test_selecting_the_toy_before_training_says_that_there_is_none(tiny_url, open_page):
-    page = open_page(tiny_url)
-    page.wait_for_selector("#translation-text")
-    page.locator("#direction input").click()
-    page.get_by_role("option", name="Your toy").click()
+def test_selecting_the_toy_before_training_says_that_there_is_none(tiny_url, open_app):
+    page = open_app(tiny_url)
+    choose_direction(page, "Your toy")
     expect(page.locator("#translation .notice.error")).to_contain_text("there is none yet")
-    page.locator("#source-text textarea").fill("hund")
-    page.get_by_role("button", name="Translate").click()
+    submit(page, "hund")
     expect(page.locator("#translation .notice.error")).to_contain_text("there is none yet")
 
 
@@ -101,9 +92,7 @@ def test_an_invalid_corpus_is_refused_on_a_narrow_dark_page(tiny_url, open_page)
     page.wait_for_function(AT_LEAST, arg=1)
     press(page, "Stop")
     expect(page.locator("#train tbody th")).to_have_text("<b>x</b> ja")
-    no_violations(page, "#train")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    screenshot(page, "train-dark-390")
+    no_faults(page, "#train", name="train-dark-390")
 
 
 def test_the_drawer_of_switches_does_not_cover_the_actions(tiny_url, open_page):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.page.browser import no_violations, screenshot
+from tests.page.browser import no_faults, no_violations, submit
 from tests.page.explorer.page import choose
-from tests.page.lab.test_lab import open_panel, start
+from tests.page.lab.test_lab import open_panel
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.mark.long
-def test_selected_heads_are_switched_off_for_every_tab(open_page, tiny_url) -> None:
+def test_selected_heads_are_switched_off_for_every_tab(open_app, tiny_url) -> None:
     """By the keyboard alone, on a narrow and dark page."""
-    page = start(open_page, tiny_url, width=390, dark=True)
+    page = open_app(tiny_url, width=390, dark=True)
     open_panel(page, "Why", "Heads")
     panel = page.locator("#panel-why-heads")
     cells = panel.locator("button.cell")
@@ -31,9 +31,7 @@ def test_selected_heads_are_switched_off_for_every_tab(open_page, tiny_url) -> N
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Space")
     expect(panel.get_by_text("Sum of the single effects")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    no_violations(page, "#panel-why-heads")
-    screenshot(page, "why-heads-390-dark")
+    no_faults(page, "#panel-why-heads", name="why-heads-390-dark")
     panel.get_by_role("button", name="Translate without these").press("Enter")
     back = panel.get_by_role("button", name="Back to the translation by the whole model")
     expect(back).to_be_visible()
@@ -44,8 +42,8 @@ def test_selected_heads_are_switched_off_for_every_tab(open_page, tiny_url) -> N
 
 
 @pytest.mark.long
-def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
-    page = start(open_page, tiny_url, width=390)
+def test_the_smallest_set_and_a_second_sentence(open_app, tiny_url) -> None:
+    page = open_app(tiny_url, width=390)
     open_panel(page, "Why", "Smallest set")
     panel = page.locator("#panel-why-smallest")
     expect(panel.get_by_role("button", name="heads alone")).to_be_visible()
@@ -61,8 +59,7 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
     expect(panel.get_by_text("The second sentence, after the same prefix")).to_be_visible()
     expect(panel.get_by_role("grid")).to_be_visible()
     expect(panel.locator("[aria-busy=true]")).to_have_count(0)
-    no_violations(page, "#panel-why-patch")
-    screenshot(page, "why-patch-390")
+    no_faults(page, "#panel-why-patch", name="why-patch-390")
     # Another sentence clears the second one, and the header is busy meanwhile.
     page.evaluate("""() => {
       const root = document.querySelector(".atlas-translation");
@@ -71,8 +68,7 @@ def test_the_smallest_set_and_a_second_sentence(open_page, tiny_url) -> None:
         attributeFilter: ["aria-busy"],
       });
     }""")
-    page.locator("#source-text textarea").fill("Der Hund schläft.")
-    page.locator("#source-text textarea").press("Enter")
+    submit(page, "Der Hund schläft.")
     expect(typed).to_have_value("")
     expect(panel.get_by_role("grid")).to_have_count(0)
     page.wait_for_function("window.states[0] === 'true' && window.states.at(-1) === 'false'")
@@ -92,13 +88,12 @@ def test_a_pinned_edge_is_cut_and_a_map_shows_the_effect_of_each_cut(open_page, 
     choose(page, "Measure", "effect_if_cut")
     expect(page.locator("#explorer .heading-line")).to_contain_text("effect if cut")
     expect(page.locator("#explorer .status")).to_contain_text("nats, if cut")
-    no_violations(page, "#explorer")
-    screenshot(page, "explorer-cut")
+    no_faults(page, "#explorer", name="explorer-cut")
 
 
 @pytest.mark.long
-def test_a_circuit_is_upright_on_a_phone_and_measured_by_keyboard(open_page, tiny_url) -> None:
-    page = start(open_page, tiny_url, width=390, dark=True)
+def test_a_circuit_is_upright_on_a_phone_and_measured_by_keyboard(open_app, tiny_url) -> None:
+    page = open_app(tiny_url, width=390, dark=True)
     open_panel(page, "Why", "Circuit")
     panel = page.locator("#panel-why-circuit")
     panel.locator(".words button").nth(1).click()
@@ -112,9 +107,7 @@ def test_a_circuit_is_upright_on_a_phone_and_measured_by_keyboard(open_page, tin
     page.keyboard.press("ArrowRight")
     expect(measured.locator(".text")).not_to_have_text(largest)
     expect(measured).to_have_attribute("aria-busy", "false")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    no_violations(page, "#panel-why-circuit")
-    screenshot(page, "why-circuit-390-dark")
+    no_faults(page, "#panel-why-circuit", name="why-circuit-390-dark")
     panel.get_by_role("button", name="Cut all other edges and translate").press("Enter")
     expect(panel.locator(".cards .card")).to_have_count(3)
     panel.locator("summary").first.press("Enter")
@@ -131,8 +124,8 @@ def test_a_circuit_is_upright_on_a_phone_and_measured_by_keyboard(open_page, tin
     )
 
 
-def test_a_circuit_is_pointed_at_and_asks_where_the_translations_part(open_page, tiny_url) -> None:
-    page = start(open_page, tiny_url)
+def test_a_circuit_is_pointed_at_and_asks_where_the_translations_part(open_app, tiny_url) -> None:
+    page = open_app(tiny_url)
     open_panel(page, "Why", "Circuit")
     panel = page.locator("#panel-why-circuit")
     panel.locator(".words button").nth(1).click()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.conftest import SENTENCES
+from tests.page.browser import CLIPBOARD
 from tests.page.lab.test_lab import open_panel
+from tests.page.test_links import copy_link
 
 pytestmark = pytest.mark.browser
 
@@ -29,7 +31,7 @@ def test_a_link_restores_the_basket_and_the_second_sentence(open_page, tiny_url)
         "off": ",".join((*HEADS, *invalid)),
         "second": SENTENCES[2],
     }
-    page = open_page(f"{tiny_url}#{urlencode(link)}", permissions=["clipboard-read", "clipboard-write"])
+    page = open_page(f"{tiny_url}#{urlencode(link)}", **CLIPBOARD)
     panel = page.locator("#panel-why-heads")
     expect(panel.locator(".basket .chip")).to_have_count(len(HEADS))
     expect(panel.locator("button.cell[aria-pressed=true]")).to_have_count(len(HEADS))
@@ -45,10 +47,6 @@ def test_a_link_restores_the_basket_and_the_second_sentence(open_page, tiny_url)
     open_panel(page, "Why", "Patch")
     expect(page.get_by_label("Second sentence").locator("visible=true")).to_have_value(SENTENCES[2])
     expect(page.locator("#panel-why-patch").get_by_role("grid")).to_be_visible()
-    page.get_by_role("button", name="Copy link").locator("visible=true").click()
-    address = page.wait_for_function(
-        "navigator.clipboard.readText().then((text) => text.includes('tab=why') && text)"
-    ).json_value()
-    fields = {name: value for name, (value,) in parse_qs(address.split("#")[1]).items()}
+    fields = copy_link(page, "#tab-why")
     assert set(fields["off"].split(",")) == HEADS and fields["second"] == SENTENCES[2]
     assert (fields["panel"], fields["step"], fields["alone"]) == ("why-patch", "3", "1")
