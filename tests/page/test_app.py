@@ -6,25 +6,23 @@ import pytest
 from playwright.sync_api import expect
 
 from attention_atlas.viz import shell
-from tests.page.browser import no_violations, open_tab, screenshot, spaced
+from tests.page.browser import FIELD, no_violations, open_tab, screenshot, submit, translate
 
 pytestmark = pytest.mark.browser
 
 
-def test_opens_with_a_translation_and_translates_on_enter(app_url, open_page, shipped_translators):
-    page = open_page(app_url)
-    page.wait_for_selector("#translation-text")
+def test_opens_with_a_translation_and_translates_on_enter(app_url, open_app, shipped_translators):
+    page = open_app(app_url)
     translator = next(iter(shipped_translators.values()))
     assert page.inner_text("#translation-text") == translator.translate("Ich möchte ein Bier, bitte.").translation
-    box = page.locator("#source-text textarea, #source-text input").first
-    box.fill("Der Hund\nschläft.")  # a line break, as in pasted text, becomes a space
-    box.press("Enter")
-    expected = translator.translate("Der Hund schläft.")
-    page.wait_for_function(
-        "text => document.querySelector('#translation-text').textContent === text", arg=expected.translation
+    rows = page.locator("#translation .details tbody tr").evaluate_all(
+        "rows => rows.map((row) => [...row.cells].slice(0, -2).map((cell) => cell.textContent).join('|'))"
     )
-    written = page.locator(".atlas-translation .chip.shaded")
-    assert written.count() == len(expected.target_ids)
+    assert len(rows) > 3 and len(set(rows)) == len(rows), "scores on different sets must be told apart"
+    submit(page, "Der Hund\nschläft.")  # a line break, as in pasted text, becomes a space
+    expected, box = translator.translate("Der Hund schläft."), page.locator(FIELD)
+    expect(page.locator("#translation-text")).to_have_text(expected.translation)
+    assert page.locator(".atlas-translation .chip.shaded").count() == len(expected.target_ids)
     screenshot(page, "app")
     box.fill("Ich bin noch nicht")
     open_tab(page, "Positions")
@@ -54,66 +52,35 @@ def test_gradios_api_page_opens_without_console_errors(tiny_url, open_page):
     page.get_by_text("gradio_api/call/v2/why_smallest").first.wait_for()
 
 
-@pytest.mark.parametrize("tabs_open", [6, pytest.param(12, marks=pytest.mark.long)])
-def test_many_tabs_of_one_browser_are_all_answered(tiny_url, open_page, tabs_open):
+def test_many_tabs_of_one_browser_are_all_answered(tiny_url, open_page):
     """Over HTTP/1.1 a browser opens at most six connections to a host, so no tab may keep one open."""
     first = open_page(tiny_url)
-    pages = [first, *(first.context.new_page() for _ in range(tabs_open - 1))]
+    pages = [first, *(first.context.new_page() for _ in range(6))]
     for page in pages[1:]:
         page.goto(tiny_url)
     for number, page in enumerate(pages):
         page.wait_for_selector("#translation-text")
-        text = f"Ich habe {number + 2} Boote."
-        page.locator("#source-text textarea").fill(text)
-        page.locator("#source-text textarea").press("Enter")
-        expect(page.locator(".atlas-translation .source")).to_have_text(text)
+        translate(page, f"Ich habe {number + 2} Boote.")
 
 
-def test_an_error_message_leaves_the_translation_in_place(app_url, open_page, shipped_translators):
-    page = open_page(app_url)
-    page.wait_for_selector("#translation-text")
+def test_an_error_leaves_the_translation_in_place_and_hostile_text_stays_text(app_url, open_app, shipped_translators):
+    page = open_app(app_url)
     before = page.inner_text("#translation-text")
-    box = page.locator("#source-text textarea, #source-text input").first
     limit = next(iter(shipped_translators.values())).max_tokens
-    for text, words in (("   ", "The text is empty"), ("Hund " * 1100, f"the limit is {spaced(limit)} tokens")):
-        box.fill(text)
-        box.press("Enter")
-        page.wait_for_function(
-            "words => document.querySelector('.notice.error')?.textContent.includes(words)", arg=words
-        )
+    for text, words in (("   ", "The text is empty"), ("Hund " * 1100, f"the limit is {limit:,} tokens")):
+        submit(page, text)
+        expect(page.locator(".notice.error")).to_contain_text(words)
         assert page.inner_text("#translation-text") == before
-
-
-def test_hostile_text_stays_text(app_url, open_page):
-    page = open_page(app_url)
-    page.wait_for_selector("#translation-text")
-    box = page.locator("#source-text textarea, #source-text input").first
-    text = '<img src=x onerror="window.hacked=1"> ${window.hacked=1} {{value}} </s> <2en>'
-    box.fill(text)
-    box.press("Enter")
-    page.wait_for_function(
-        "() => document.querySelectorAll('.atlas-translation .chip.byte, .atlas-translation .chip').length > 20"
-    )
+    translate(page, '<img src=x onerror="window.hacked=1"> ${window.hacked=1} {{value}} </s> <2en>')
     assert page.evaluate("window.hacked") is None
     symbols = page.locator(".atlas-translation .row").first.locator(".chip.symbol").all_inner_texts()
     assert symbols == ["<2en>", "</s>"], "typed control symbols must not become symbols"
 
 
-def test_no_two_scores_of_a_model_look_alike(app_url, open_page):
-    """Scores on the development set and on the test set must be told apart."""
-    page = open_page(app_url)
-    page.wait_for_selector("#translation-text")
-    rows = page.locator("#translation .details tbody tr").evaluate_all(
-        "rows => rows.map((row) => [...row.cells].slice(0, -2).map((cell) => cell.textContent).join('|'))"
-    )
-    assert len(rows) > 3 and len(set(rows)) == len(rows), rows
-
-
 @pytest.mark.long
-def test_at_200_percent_zoom_tabs_fit_and_a_tour_shows_four_lines(app_url, open_page):
+def test_at_200_percent_zoom_tabs_fit_and_a_tour_shows_four_lines(app_url, open_app):
     """A window of 1280 x 800 pixels at 200 % zoom has 640 x 400 CSS pixels."""
-    page = open_page(app_url, width=640, height=400)
-    page.wait_for_selector("#translation-text")
+    page = open_app(app_url, width=640, height=400)
     for title, *_ in shell.TABS:
         open_tab(page, str(title))
         assert page.evaluate("document.documentElement.scrollWidth") <= 640, title
@@ -159,9 +126,8 @@ def test_on_a_phone_the_tour_comes_first_and_no_touch_target_is_small(app_url, o
         assert page.evaluate(SMALL_TARGETS) == []
 
 
-def test_the_busy_animation_respects_reduced_motion(tiny_url, open_page):
-    page = open_page(tiny_url)
-    page.wait_for_selector("#translation-text")
+def test_the_busy_animation_respects_reduced_motion(tiny_url, open_app):
+    page = open_app(tiny_url)
     # Where the bar is at the start and at the end of its first way
     bar = """() => { const root = document.querySelector(".atlas-translation");
       root.ariaBusy = "true";
@@ -210,11 +176,9 @@ CHIPS_IN_VIEW = """(box) => {
 
 
 @pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.long)])
-def test_a_long_text_scrolls_to_the_translation_and_to_the_pinned_token(app_url, open_page, width):
-    page = open_page(app_url, width=width)
-    page.wait_for_selector("#translation-text")
-    page.locator("#source-text textarea").fill(LONG)
-    page.keyboard.press("Enter")
+def test_a_long_text_scrolls_to_the_translation_and_to_the_pinned_token(app_url, open_app, width):
+    page = open_app(app_url, width=width)
+    submit(page, LONG)
     box = page.locator(".atlas-translation .sentences")
     expect(box.locator(".source")).to_contain_text("steil geworden")
     assert box.evaluate("node => node.scrollHeight > node.clientHeight") and box.evaluate(CHIPS_IN_VIEW)["first"]
@@ -226,15 +190,16 @@ def test_a_long_text_scrolls_to_the_translation_and_to_the_pinned_token(app_url,
     assert box.evaluate(CHIPS_IN_VIEW)["pinned"]
 
 
-def test_no_line_of_the_translation_begins_with_a_full_stop(app_url, open_page):
-    page = open_page(app_url)
-    page.wait_for_selector("#translation-text")
-    page.fill("#source-text textarea", "Die Ärztin gab dem Jungen einen Apfel, weil er hungrig war.")
-    page.press("#source-text textarea", "Enter")
-    expect(page.locator("#translation-text")).to_contain_text("apple")
-    assert page.locator("#translation-text button").last.inner_text() == "."
-    for width in range(900, 1400, 5):
-        page.set_viewport_size({"width": width, "height": 800})
-        tops = page.evaluate("""() => [...document.querySelectorAll('#translation-text button')].slice(-2)
-          .map((node) => node.getBoundingClientRect().bottom)""")
-        assert tops[0] == tops[1], width
+def test_no_line_of_the_translation_begins_with_a_full_stop(app_url, open_app):
+    page = open_app(app_url)
+    submit(page, "Die Ärztin gab dem Jungen einen Apfel, weil er hungrig war.")
+    text = page.locator("#translation-text")
+    expect(text).to_contain_text("apple")
+    assert text.locator("button").last.inner_text() == "."
+    lines = text.evaluate("""(text) => Array.from({ length: 100 }, (_, i) => {
+      Object.assign(text.style, { display: "block", width: `${150 + 5 * i}px` });
+      const words = text.querySelectorAll(".word"), pieces = text.querySelectorAll("button");
+      return [words[words.length - 2], ...[...pieces].slice(-2)].map((node) => node.getBoundingClientRect().bottom);
+    })""")
+    assert all(word == stop for _, word, stop in lines)
+    assert any(word > before + 9 for before, word, _ in lines), "the last word must begin a line at some width"

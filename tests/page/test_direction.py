@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.page.browser import no_violations
+from tests.page.browser import FIELD, choose_direction, no_violations, translate
 
 pytestmark = pytest.mark.browser
 
-FIELD, STRIP, EXPLORER = "#source-text :is(textarea, input)", ".atlas-translation", ".atlas-explorer"
-
-
-def choose(page: Page, direction: str) -> None:
-    page.locator("#direction input").click()
-    page.get_by_role("option", name=direction, exact=True).click()
-
-
-def translate(page: Page, text: str) -> None:
-    page.locator(FIELD).fill(text)
-    page.locator(FIELD).press("Enter")
-    expect(page.locator(f"{STRIP} .source")).to_have_text(text)
+STRIP, EXPLORER = ".atlas-translation", ".atlas-explorer"
 
 
 def test_another_direction_clears_the_translation_and_keeps_typed_text(app_url, open_page, shipped_translators):
@@ -29,7 +18,7 @@ def test_another_direction_clears_the_translation_and_keeps_typed_text(app_url, 
     }
     page = open_page(app_url)
     expect(page.locator(f"{STRIP} .source")).to_have_text(examples["de-en"][0])
-    choose(page, "English → German")
+    choose_direction(page, "English → German")
     expect(page.locator(FIELD)).to_have_value(examples["en-de"][0])
     expect(page.locator(f"{STRIP} .invitation")).to_be_visible()
     expect(page.locator(EXPLORER)).not_to_be_visible()
@@ -38,7 +27,7 @@ def test_another_direction_clears_the_translation_and_keeps_typed_text(app_url, 
     expect(page.locator(f"{STRIP} .source")).to_have_text(examples["en-de"][0])
     expect(page.locator(EXPLORER)).to_be_visible()
     translate(page, "The neighbour sings.")
-    choose(page, "English → French")
+    choose_direction(page, "English → French")
     expect(page.locator(f"{STRIP} .invitation")).to_be_visible()
     expect(page.locator(FIELD)).to_have_value("The neighbour sings.")
 

@@ -7,18 +7,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
-from tests.page.browser import no_violations, pick_example, screenshot
+from tests.page.browser import FIELD, no_faults, open_tab, pick_example, settle, translate
+from tests.page.test_stepper import act, idle
 
 pytestmark = pytest.mark.browser
 
-FIELD = "#source-text textarea, #source-text input"
 INVITATION = "Nothing is translated yet. Type a sentence above and press Enter."
-REFERENCE = "#bleu-reference textarea, #bleu-reference input"
+REFERENCE = "#bleu-reference :is(textarea, input)"
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +32,6 @@ def empty_url(serve, tiny_checkpoint: Path, tmp_path_factory) -> str:
     return serve(shell.build(Translators.load(folder.parent, device="cpu")))
 
 
-def translate(page: Page, text: str) -> None:
-    page.locator(FIELD).first.fill(text)
-    page.locator(FIELD).first.press("Enter")
-
-
-def open_tab(page: Page, name: str) -> None:
-    page.wait_for_selector(".atlas-translation .more")
-    page.locator(f"#tab-{name}-button").click()
-
-
 @pytest.mark.parametrize(("width", "dark"), [pytest.param(1280, False, marks=pytest.mark.long), (390, True)])
 def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width, dark) -> None:
     page = open_page(empty_url, width=width, dark=dark)
@@ -53,20 +43,19 @@ def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width
     page.evaluate("document.activeElement.blur()")
     for key in ("3", "ArrowDown", "l", "?"):  # no error without a map
         page.keyboard.press(key)
-    no_violations(page)
-    screenshot(page, f"empty-{width}")
+    no_faults(page, name=f"empty-{width}")
     if width < 600:
         return
-    open_tab(page, "stepper")
+    open_tab(page, "Step by step")
     expect(page.locator(".atlas-stepper .invitation")).to_have_text(INVITATION)
-    for name in ("positions", "inside", "verify"):
+    for name in ("Positions", "Inside", "Verify"):
         open_tab(page, name)
         expect(page.locator(".atlas-panel:visible")).to_have_text(INVITATION)
     translate(page, "Der Hund.")
     expect(page.locator(".atlas-panel:visible .verdict.yes").first).to_be_visible()
-    open_tab(page, "stepper")
+    open_tab(page, "Step by step")
     expect(page.locator(".atlas-stepper .counter")).to_contain_text("Step 1")
-    open_tab(page, "explorer")
+    open_tab(page, "Attention")
     expect(page.locator(".atlas-explorer .panes")).to_be_visible()
     expect(page.locator(".atlas-explorer .thumbnail canvas").first).to_be_visible()
     assert page.locator(".invitation").count() == 0
@@ -75,17 +64,15 @@ def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width
 def test_a_link_translates_its_sentence_on_an_empty_page(empty_url, open_page) -> None:
     page = open_page(f"{empty_url}#text=Der%20Hund.&direction=de-en&checkpoint=tiny&kind=cross&layer=2&head=3")
     expect(page.locator(".atlas-explorer .heading-line")).to_contain_text("Layer 2 · Head 3")
-    assert page.locator(FIELD).first.input_value() == "Der Hund."
+    assert page.locator(FIELD).input_value() == "Der Hund."
 
 
 @pytest.mark.long
 def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_page, tiny_translator) -> None:
     first, second = tiny_translator.examples["de-en"]
     assert first.reference and not second.reference
-    page = open_page(tiny_url)
-    open_tab(page, "verify")
-    page.locator("#verify-tabs [role=tab]", has_text="BLEU").click()
-    field, panel = page.locator(REFERENCE).first, page.locator("#panel-bleu .atlas-panel")
+    page = open_page(f"{tiny_url}#tab=verify&panel=bleu")
+    field, panel = page.locator(REFERENCE), page.locator("#panel-bleu .atlas-panel")
     expect(field).to_have_value(first.reference)
     expect(panel.locator(".card p").nth(1)).to_have_text(first.reference)
     pick_example(page, 1)
@@ -99,20 +86,10 @@ def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_pag
     translate(page, "Der Hund.")
     expect(field).to_have_value("")
     expect(panel).to_contain_text("nothing to compare with")
-
-
-@pytest.mark.long
-def test_a_typed_reference_stays_with_its_sentence(tiny_url, open_page) -> None:
-    page = open_page(tiny_url)
-    open_tab(page, "verify")
-    page.locator("#verify-tabs [role=tab]", has_text="BLEU").click()
-    field = page.locator(REFERENCE).first
-    field.fill("A dog lies under the table.")
-    open_tab(page, "stepper")
-    page.wait_for_function("""() => { const stepper = document.querySelector('.atlas-stepper');
-      return stepper?.dataset.opened && stepper.ariaBusy === 'false'; }""")
-    page.locator(".atlas-stepper .candidate").nth(2).click()  # another translation of the same sentence
-    expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(2)
-    page.wait_for_timeout(1500)  # until the other tabs have updated
-    open_tab(page, "verify")
-    expect(field).to_have_value("A dog lies under the table.")
+    field.fill("A dog.")
+    open_tab(page, "Step by step")
+    idle(page)
+    act(page, ".candidate", 2)  # another translation of the same sentence
+    settle(page)
+    open_tab(page, "Verify")
+    expect(field).to_have_value("A dog.")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from attention_atlas.viz import shell
-from tests.page.browser import open_tab, screenshot
+from tests.page.browser import open_tab, screenshot, submit
 
 pytestmark = pytest.mark.browser
 
+TWELVE = "Mein kleiner Bruder hat gestern einen roten Apfel gegessen."  # at least twelve tokens
+BUSY = "#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible"
 CELLS = ".atlas-explorer .detail .plot"
 PLOTTED = ".atlas-explorer .detail .heatmaplayer image"
 # The colour in the middle of each cell (the canvas has one pixel a cell): red, green, blue, red, ...
@@ -47,6 +49,14 @@ LEFT = """() => {
 }"""
 
 
+def open_twelve(open_page, url: str, **options) -> Page:
+    """Open the link of a sentence of twelve tokens, and wait until it is drawn."""
+    page = open_page(f"{url}#text={TWELVE}&direction=de-en", **options)
+    expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
+    expect(page.locator(".atlas-explorer .sentence-lines")).to_contain_text(TWELVE.split()[-2])
+    return page
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_url, open_page, width) -> None:
@@ -58,8 +68,7 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
     for title, _, name in shell.TABS:
         open_tab(page, str(title))
         expect(page.locator("#tabs > [role=tabpanel]:visible .atlas-root:not(:empty)").first).to_be_visible()
-        busy = page.locator("#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible")
-        expect(busy).to_have_count(0, timeout=60_000)
+        expect(page.locator(BUSY)).to_have_count(0, timeout=60_000)
         edges[name] = page.evaluate(LEFT)
         shifts = page.evaluate(SHIFTS)
         assert sum(value for value, _ in shifts[seen:]) < 0.05, (name, shifts[seen:])
@@ -69,9 +78,7 @@ def test_nothing_jumps_while_the_page_opens_and_all_tabs_begin_at_one_edge(app_u
 
 
 def test_nothing_jumps_on_a_phone_while_a_link_opens(app_url, open_page) -> None:
-    page = open_page(f"{app_url}#text={TWELVE}&direction=de-en", width=390, height=844)
-    expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
-    expect(page.locator(".atlas-explorer .sentence-lines")).to_contain_text(TWELVE.split()[-2])
+    page = open_twelve(open_page, app_url, width=390, height=844)
     page.wait_for_selector(CELLS)
     shifts = page.evaluate(SHIFTS)
     assert sum(value for value, _ in shifts) < 0.05, shifts
@@ -79,16 +86,13 @@ def test_nothing_jumps_on_a_phone_while_a_link_opens(app_url, open_page) -> None
 
 def test_nothing_jumps_on_why_while_another_sentence_is_translated(app_url, open_page) -> None:
     page = open_page(f"{app_url}#text=Guten+Tag.&direction=de-en&tab=why", height=800)
-    busy = page.locator("#tab-why .atlas-root[aria-busy=true]:visible")
     expect(page.locator(".why-picture")).to_be_visible()
-    expect(busy).to_have_count(0)
+    expect(page.locator(BUSY)).to_have_count(0)
     seen = len(page.evaluate(SHIFTS))
-    box = page.locator("#source-text textarea")
-    box.fill(TWELVE.replace(" hat ", " \nhat "))  # pasted with a line break: still one sentence
-    box.press("Enter")
+    submit(page, TWELVE.replace(" hat ", " \nhat "))  # pasted with a line break: still one sentence
     expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
     expect(page.locator(".why-picture .coloured")).to_contain_text("Apfel")
-    expect(busy).to_have_count(0)
+    expect(page.locator(BUSY)).to_have_count(0)
     shifts = page.evaluate(SHIFTS)[seen:]
     assert sum(value for value, _ in shifts) < 0.05, shifts
 
@@ -159,7 +163,6 @@ WITHIN = {
     "Positions": ("#panel-position-table .figure",),
     "Inside": ("#panel-map .pictured",),
 }
-TWELVE = "Mein kleiner Bruder hat gestern einen roten Apfel gegessen."  # at least twelve tokens
 # The top of the parts' root, the top and bottom of all parts, and how many of their containers scroll sideways.
 SPAN = """(selectors) => {
   scrollTo(0, 0);
@@ -175,15 +178,12 @@ SPAN = """(selectors) => {
 def test_the_picture_has_the_first_screen(app_url, open_page, shipped_translators, width, height) -> None:
     """At 1280 x 800 a picture of twelve tokens is whole and fills half of the screen; on a phone it begins there."""
     assert len(shipped_translators["de-en"].translate(TWELVE, "de-en").source_ids) >= 12
-    page = open_page(f"{app_url}#text={TWELVE}&direction=de-en", width=width, height=height)
-    expect(page.locator(".atlas-translation .source")).to_have_text(TWELVE)
-    expect(page.locator(".atlas-explorer .sentence-lines")).to_contain_text(TWELVE.split()[-2])
+    page = open_twelve(open_page, app_url, width=width, height=height)
     for title, parts in [*PICTURES.items(), *(WITHIN.items() if width > 600 else ())]:
         open_tab(page, title)
         for part in parts:
             expect(page.locator(f"{part}:visible").first).to_be_visible()
-        busy = page.locator("#tabs > [role=tabpanel]:visible .atlas-root[aria-busy=true]:visible")
-        expect(busy).to_have_count(0, timeout=60_000)
+        expect(page.locator(BUSY)).to_have_count(0, timeout=60_000)
         screenshot(page, f"first-{title.lower().replace(' ', '-')}-{width}")
         begins, top, bottom, cut = page.evaluate(SPAN, ", ".join(parts))
         if width < 600:

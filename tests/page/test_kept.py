@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from tests.conftest import SENTENCES, serving
-from tests.page.browser import open_tab, settle
+from tests.page.browser import FIELD, open_tab, settle, translate
 from tests.page.lab.test_lab import open_panel
 
 pytestmark = pytest.mark.browser
@@ -22,13 +22,10 @@ TYPED = "Ich bin noch nicht"
 def prepare(page: Page) -> str:
     """Translate a sentence, type another one without submitting it, and open "Positions". Return the translation."""
     page.wait_for_selector("#translation-text")
-    box = page.locator("#source-text textarea")
-    box.fill(SENTENCES[4])
-    box.press("Enter")
-    expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[4])
+    translate(page, SENTENCES[4])
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "false")
     written = page.inner_text("#translation-text")
-    box.fill(TYPED)
+    page.locator(FIELD).fill(TYPED)
     open_tab(page, "Positions")
     return written
 
@@ -41,13 +38,12 @@ def test_going_back_restores_the_translation_the_typed_text_and_the_tab(tiny_url
     page.go_back()
     expect(page.locator("#translation-text")).to_have_text(translation)
     expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[4])
-    expect(page.locator("#source-text textarea")).to_have_value(TYPED)
+    expect(page.locator(FIELD)).to_have_value(TYPED)
     expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
 
 
-def test_a_reload_restores_the_tab_even_if_the_address_changes_on_unload(tiny_url, open_page) -> None:
-    page = open_page(tiny_url)
-    page.wait_for_selector("#translation-text")
+def test_a_reload_restores_the_tab_even_if_the_address_changes_on_unload(tiny_url, open_app) -> None:
+    page = open_app(tiny_url)
     open_tab(page, "Positions")
     page.wait_for_function("location.hash.includes('tab=positions')")
     page.evaluate("history.replaceState(null, '', location.hash.replace('tab=positions', 'tab=explorer'))")
@@ -88,9 +84,9 @@ def test_a_page_continues_after_its_server_was_restarted(tiny_translator, open_p
         expect(page.locator(".atlas-question .chips button.chip").nth(1)).to_have_attribute("aria-pressed", "true")
         open_tab(page, "Attention")
         expect(page.locator(".heading-line")).to_contain_text("Layer 2 · Head 3")
-        expect(page.locator("#source-text textarea")).to_have_value(TYPED)
+        expect(page.locator(FIELD)).to_have_value(TYPED)
         assert translation and page.evaluate("window.before")
-    page.locator("#source-text textarea").press("Enter")
+    page.locator(FIELD).press("Enter")
     page.wait_for_timeout(500)
     with serving(ports) as start:
         start(shell.build(Translators([tiny_translator])))

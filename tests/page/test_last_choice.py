@@ -14,7 +14,8 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from tests.conftest import SENTENCES
-from tests.page.browser import open_tab, pick_example
+from tests.page.browser import FIELD, open_tab, pick_example, submit
+from tests.page.explorer.page import SHOWN
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +64,7 @@ def url(tiny_checkpoint, serve) -> str:
 
 
 @pytest.fixture()
-def page(url, open_page, gate, monkeypatch) -> Page:
+def page(url, open_app, gate, monkeypatch) -> Page:
     """The app over the tiny model, whose translations of blocked texts wait."""
     translate = Translator.translate
 
@@ -71,96 +72,84 @@ def page(url, open_page, gate, monkeypatch) -> Page:
         gate.pass_through(text)
         return translate(self, text, *arguments, **options)
 
-    page = open_page(url)
-    page.wait_for_selector("#translation-text")
+    page = open_app(url)
     page.wait_for_selector(".atlas-explorer .thumbnail")
     monkeypatch.setattr(Translator, "translate", late)
     return page
 
 
-def type_in(page: Page, text: str) -> None:
-    box = page.locator("#source-text textarea")
-    box.fill(text)
-    box.press("Enter")
-
-
 def expect_everywhere(page: Page, text: str) -> None:
     """Check that the text field, the header and the explorer's menu show this sentence, and that nothing is busy."""
-    expect(page.locator("#source-text textarea")).to_have_value(text)
+    expect(page.locator(FIELD)).to_have_value(text)
     expect(page.locator(".atlas-translation .source")).to_have_text(text)
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "false")
-    expect(page.locator(".field.history select option:checked")).to_contain_text(text[:20])
+    expect(page.locator(SHOWN)).to_contain_text(text[:20])
 
 
-@pytest.mark.parametrize("order", [(FIRST, SECOND), (SECOND, FIRST)])
-def test_of_two_sentences_typed_fast_the_second_is_shown(page, gate, order) -> None:
-    gate.block(FIRST, SECOND)
-    type_in(page, FIRST)
-    type_in(page, SECOND)  # before the first answer
-    gate.wait_for(SECOND)
+def follow_link(page: Page, text: str, **fields: str) -> None:
+    link = "fields => (location.hash = '#' + new URLSearchParams({ direction: 'de-en', ...fields }))"
+    page.evaluate(link, {"text": text, **fields})
+
+
+def click_example(page: Page, text: str) -> None:
+    page.locator("#examples .opens").click()
+    page.locator("#examples .example", has_text=text).click()
+
+
+@pytest.mark.parametrize("is_first_answered_first", [False, True])
+@pytest.mark.parametrize(
+    "requests",
+    [
+        ((submit, FIRST), (submit, SECOND)),
+        ((click_example, SENTENCES[0]), (click_example, "Ich möchte ein Bier, bitte.")),
+        ((follow_link, FIRST), (submit, SECOND)),
+    ],
+    ids=["sentences", "examples", "a link and a sentence"],
+)
+def test_of_two_fast_requests_the_second_is_shown(page, gate, requests, is_first_answered_first) -> None:
+    texts = [text for _, text in requests]
+    gate.block(*texts)
+    for request, text in requests:
+        request(page, text)  # the second before the first is answered
+        if request is follow_link:  # the page hears of its new address a little later
+            gate.wait_for(text)
+    gate.wait_for(texts[1])
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "true")
-    for text in order:
+    for text in texts if is_first_answered_first else texts[::-1]:
         gate.release(text)
         page.wait_for_timeout(300)
-    expect_everywhere(page, SECOND)
+    expect_everywhere(page, texts[1])
 
 
 def test_text_that_is_typed_but_not_submitted_stays_in_the_field(page, gate) -> None:
     gate.block(FIRST, SECOND)
     for text in (FIRST, SECOND):
-        type_in(page, text)
+        submit(page, text)
     gate.wait_for(SECOND)
-    page.locator("#source-text textarea").fill(THIRD)
+    page.locator(FIELD).fill(THIRD)
     gate.release(FIRST, SECOND)
     expect(page.locator(".atlas-translation .source")).to_have_text(SECOND)
-    expect(page.locator("#source-text textarea")).to_have_value(THIRD)
+    expect(page.locator(FIELD)).to_have_value(THIRD)
 
 
 def test_an_error_is_shown_beside_the_earlier_translation(page, gate) -> None:
     gate.block(FIRST)
-    type_in(page, FIRST)
+    submit(page, FIRST)
     gate.wait_for(FIRST)
-    type_in(page, "   ")
+    submit(page, "   ")
     expect(page.locator(".notice.error")).to_contain_text("The text is empty")
     gate.release(FIRST)
     expect(page.locator(".atlas-translation .source")).to_have_text(FIRST)
     expect(page.locator(".notice.error")).to_contain_text("The text is empty")
-    expect(page.locator(".field.history select option:checked")).to_contain_text(FIRST[:20])
-
-
-def test_of_two_examples_clicked_fast_the_second_is_shown(page, gate) -> None:
-    first, second = SENTENCES[0], "Ich möchte ein Bier, bitte."
-    gate.block(first, second)
-    for text in (first, second):
-        page.locator("#examples .opens").click()
-        page.locator("#examples .example", has_text=text).click()
-    gate.wait_for(second)
-    gate.release(second)
-    expect_everywhere(page, second)
-    gate.release(first)
-    page.wait_for_timeout(300)
-    expect_everywhere(page, second)
-
-
-def test_of_a_link_and_a_sentence_the_later_is_shown(page, gate) -> None:
-    gate.block(FIRST)
-    page.evaluate("text => (location.hash = '#' + new URLSearchParams({ text, direction: 'de-en' }))", FIRST)
-    gate.wait_for(FIRST)
-    type_in(page, SECOND)
-    expect_everywhere(page, SECOND)
-    gate.release(FIRST)
-    page.wait_for_timeout(300)
-    expect_everywhere(page, SECOND)
+    expect(page.locator(SHOWN)).to_contain_text(FIRST[:20])
 
 
 def test_of_two_links_the_second_opens_its_sentence_and_its_tab(page, gate) -> None:
     gate.block(FIRST, SECOND)
-    link = "([text, tab]) => (location.hash = '#' + new URLSearchParams({ text, direction: 'de-en', tab }))"
-    page.evaluate(link, [FIRST, "stepper"])
-    page.evaluate(link, [SECOND, "positions"])
+    follow_link(page, FIRST, tab="stepper")
+    follow_link(page, SECOND, tab="positions")
     gate.wait_for(SECOND)
-    gate.release(SECOND)
-    gate.release(FIRST)
+    gate.release(SECOND, FIRST)
     expect(page.get_by_role("tab", name="Positions", exact=True)).to_have_attribute("aria-selected", "true")
     open_tab(page, "Attention")
     expect_everywhere(page, SECOND)
@@ -228,7 +217,7 @@ def test_in_random_sequences_of_actions_the_last_sentence_is_shown(page, monkeyp
         return translate(self, text, *arguments, **options)
 
     monkeypatch.setattr(Translator, "translate", late)
-    sentences = [*SENTENCES[::2]]
+    sentences = SENTENCES[::2]
     examples = [SENTENCES[0], "Ich möchte ein Bier, bitte."]
     tabs = ("Attention", "Step by step", "Why", "Heads")
     for sequence in range(sequences):
@@ -237,7 +226,7 @@ def test_in_random_sequences_of_actions_the_last_sentence_is_shown(page, monkeyp
             move = chance.choice(("type", "type", "example", "tab", "head", "token"))
             if move == "type":
                 last = chance.choice([text for text in sentences if text != last])
-                type_in(page, last)
+                submit(page, last)
             elif move == "example":
                 number = chance.randrange(2)
                 last = examples[number]
@@ -251,7 +240,7 @@ def test_in_random_sequences_of_actions_the_last_sentence_is_shown(page, monkeyp
             page.wait_for_timeout(chance.choice((0, 0, 60, 250)))
         if last is None:
             last = chance.choice(sentences)
-            type_in(page, last)
+            submit(page, last)
         try:
             expect_everywhere(page, last)
         except AssertionError as error:

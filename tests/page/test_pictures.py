@@ -11,13 +11,13 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from attention_atlas.viz.theme import COLOURS, HEAD_COLOURS, SCALES
-from tests.page.browser import no_violations, open_tab, use_modules
+from tests.page.browser import CLIPBOARD, no_violations, open_tab, use_modules
 from tests.page.explorer.page import drawn
 
 pytestmark = pytest.mark.browser
 
 PAD = 24  # pixels around a picture
-CLIPBOARD = """async () => {
+READ_CLIPBOARD = """async () => {
   const [item] = await navigator.clipboard.read(), png = await item.getType('image/png');
   const bytes = new Uint8Array(await png.arrayBuffer());
   return btoa([...bytes].map((byte) => String.fromCharCode(byte)).join(''));
@@ -65,14 +65,14 @@ def save_picture(page: Page, picture: Locator) -> tuple[str, np.ndarray]:
 
 @pytest.mark.long
 def test_a_map_is_copied_as_it_is_seen(open_traces, hand_made_trace) -> None:
-    page = open_traces(hand_made_trace, permissions=["clipboard-read", "clipboard-write"])
+    page = open_traces(hand_made_trace, **CLIPBOARD)
     button = page.locator(".detail-pane .copy-picture")
     expect(button).to_have_css("opacity", "0")
     button.focus()
     expect(button).to_have_css("opacity", "1")
     page.keyboard.press("Enter")
     expect(page.locator(".atlas-told")).to_have_text("Copied as an image: paste it into a slide.")
-    image = pixels(page.evaluate(CLIPBOARD))
+    image = pixels(page.evaluate(READ_CLIPBOARD))
     detail, cells = (page.locator(f".detail{part}").bounding_box() for part in ("", " .cells"))
     assert image.shape[1] == 2 * (detail["width"] + 2 * PAD) and image.shape[0] > 2 * detail["height"] + 4 * PAD
     z = drawn(page)["z"]
@@ -132,13 +132,13 @@ def test_pictures_of_every_tab_can_be_saved(tiny_url, open_page) -> None:
     page = open_page(tiny_url, dark=True)
     page.wait_for_selector(".atlas-explorer .thumbnail canvas")
     page.evaluate(NO_CLIPBOARD)
-    page.locator("#tab-stepper-button").click()
+    open_tab(page, "Step by step")
     expect(page.locator(".atlas-stepper .counter")).to_contain_text("Step 1")
     name, image = save_picture(page, page.locator(".atlas-stepper .reading-pane .pictured"))
     assert name.startswith("What-this-step-reads-Step-1-of-")
     assert count_pixels(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 4, "dark, as it is seen"
-    page.locator("#tab-positions-button").click()
-    page.locator("#positions-tabs [role=tab]", has_text="Curves").click()
+    open_tab(page, "Positions")
+    open_tab(page, "Curves", "#positions-tabs")
     figure = page.locator("#panel-position-curves .pictured", has=page.locator(".figure .main-svg")).first
     figure.wait_for()
     name, image = save_picture(page, figure)

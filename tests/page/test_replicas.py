@@ -27,7 +27,7 @@ from attention_atlas.viz.wire.readback import PAYLOAD_TOLERANCE
 from bench.hosting.fleet import fleet
 from bench.load import Caller
 from tests.conftest import SENTENCES
-from tests.page.browser import open_tab, use_modules
+from tests.page.browser import open_tab, submit, use_modules
 from tests.page.lab.test_lab import open_panel
 from tests.page.test_stepper import act, idle
 
@@ -44,8 +44,7 @@ THINKING = 1.0  # seconds between a visitor's visits by HTTP
 def translate(page: Page, number: int) -> str:
     """Submit a sentence with this number, without waiting for the answer. Return the sentence."""
     sentence = SENTENCE.format(number)
-    page.fill("#source-text textarea", sentence)
-    page.click("#translate")
+    submit(page, sentence)
     return sentence
 
 
@@ -148,6 +147,7 @@ def test_no_answer_is_lost_while_replicas_are_killed(
                     replica = replicas[kill % len(replicas)]
                     sentences = [translate(page, browsers * (kill + 1) + i) for i, page in enumerate(seen)]
                     replica.end(signal.SIGKILL)
+                    replica.start()  # which takes longer than the other replicas need to answer
                     for page, sentence in zip(seen, sentences, strict=True):
                         expect_translation(page, sentence, translator)
                     for page in seen:
@@ -155,7 +155,7 @@ def test_no_answer_is_lost_while_replicas_are_killed(
                             open_tab(page, "Step by step")
                         idle(page)
                         act(page, ".candidate", 1)
-                    replica.start().wait()
+                    replica.wait()
                     for page in seen:
                         act(page, ".candidate", 2)
                         expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(3, timeout=PATIENCE)

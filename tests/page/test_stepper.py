@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from attention_atlas.viz.maps.branches import Origin, Tree
 from attention_atlas.viz.wire import steps
-from tests.page.browser import no_violations, screenshot, spaced, use_modules
+from tests.page.browser import no_faults, no_violations, screenshot, translate, use_modules
+from tests.page.explorer.page import SHOWN
 
 pytestmark = pytest.mark.browser
 
@@ -20,15 +23,16 @@ def idle(page: Page) -> None:
     page.wait_for_function(f"{STEPPER}?.dataset.opened && {STEPPER}.ariaBusy === 'false'")
 
 
-def open_stepper(page: Page, text: str = SENTENCE) -> None:
-    page.wait_for_selector("#translation-text")
-    page.locator("#source-text textarea, #source-text input").first.fill(text)
-    page.locator("#translate").click()
-    page.wait_for_function(
-        "text => [...document.querySelectorAll('.atlas-translation .row .chip')].map(c => "
-        "c.textContent).join(' ').includes(text.split(' ').pop().replace('.', ''))",
-        arg=text,
-    )
+@pytest.fixture()
+def page(app_url, open_app) -> Page:
+    """The app at the first step of a sentence."""
+    page = open_app(app_url)
+    open_stepper(page, SENTENCE)
+    return page
+
+
+def open_stepper(page: Page, text: str) -> None:
+    translate(page, text)
     page.locator("#tab-stepper-button").click()
     page.wait_for_function(
         f"words => {STEPPER}?.querySelector('.sentences .line')?.textContent.replace(/\\s/g, '').includes(words)",
@@ -58,19 +62,17 @@ def act(page: Page, selector: str, nth: int = 0) -> None:
 
 
 @pytest.mark.long
-def test_every_panel_of_the_stepper_works(app_url, open_page, shipped_translators):
+def test_every_panel_of_the_stepper_works(page, shipped_translators):
     translator = shipped_translators["de-en"]
     trace = translator.translate(SENTENCE, "de-en")
-    page = open_page(app_url)
-    open_stepper(page)
     assert step(page) == 0 and length(page) == len(trace.target_ids)
 
     page.locator(".atlas-stepper [data-move=last]").click()  # to the end
-    page.wait_for_function(f"{STEPPER}.dataset.step === '{len(trace.target_ids)}'")
+    expect(page.locator(".atlas-stepper")).to_have_attribute("data-step", str(len(trace.target_ids)))
     for _ in range(3):
         page.locator(".atlas-stepper [data-move=back]").click()
     at = len(trace.target_ids) - 3
-    page.wait_for_function(f"{STEPPER}.dataset.step === '{at}'")
+    expect(page.locator(".atlas-stepper")).to_have_attribute("data-step", str(at))
     candidates = page.locator(".atlas-stepper .candidate .token").all_inner_texts()
     assert candidates[0] == trace.top_tokens[at][0] and len(candidates) == 10
     facts = page.inner_text(".atlas-stepper .next-token .facts")
@@ -105,12 +107,9 @@ def test_every_panel_of_the_stepper_works(app_url, open_page, shipped_translator
     page.wait_for_selector(".atlas-stepper .node.finished")
     assert page.locator(".atlas-stepper .hypotheses .branch").count() == 4
     no_violations(page, ".atlas-stepper")
-    node = page.locator(".atlas-stepper .node.kept:not(.best)").nth(3)
-    prefix = node.get_attribute("aria-label").split(" — ")[0]
-    before = page.evaluate(f"{STEPPER}.dataset.opened")
-    node.click()
-    page.wait_for_function(f"before => {STEPPER}.dataset.opened !== before", arg=before)
-    idle(page)
+    node = ".node.kept:not(.best)"
+    prefix = page.locator(f".atlas-stepper {node}").nth(3).get_attribute("aria-label").split(" — ")[0]
+    act(page, node, 3)
     assert "".join(written(page).split()).removeprefix("writes").startswith("".join(prefix.split()))
 
     page.locator("[data-panel=own]").click()
@@ -119,80 +118,63 @@ def test_every_panel_of_the_stepper_works(app_url, open_page, shipped_translator
     assert step(page) == 0 and "Yours: log-probability" in page.inner_text(".atlas-stepper .own")
     no_violations(page, ".atlas-stepper")
     page.locator("#tab-explorer-button").click()
-    page.wait_for_function(
-        "[...document.querySelectorAll('.atlas-explorer option')].some(o => "
-        "o.textContent.includes('tiny') || o.textContent.includes('grüne'))"
-    )
-    names = page.locator(".atlas-explorer .field.history option").all_text_contents()
+    options = page.locator(".atlas-explorer .field.history option")
+    expect(options.filter(has_text=re.compile("tiny|grüne"))).not_to_have_count(0)
+    names = options.all_text_contents()
     assert len(names) > 2 and len(set(names)) == len(names), "branches of one sentence are told apart"
 
 
-def test_a_beam_node_is_marked_unfinished_in_the_explorer(app_url, open_page):
-    page = open_page(app_url)
-    open_stepper(page)
+def test_a_beam_node_is_marked_unfinished_in_the_explorer(page):
     page.locator("[data-panel=beam]").click()
     page.locator(".atlas-stepper .settings [type=submit]").click()
     page.wait_for_selector(".atlas-stepper .node.kept")
-    drawn = "document.querySelector('.atlas-explorer .field.history select').selectedOptions[0].textContent"
-    page.locator(".atlas-stepper .node.kept").nth(6).click()
-    idle(page)
+    act(page, ".node.kept", 6)
     page.locator("#tab-explorer-button").click()
-    page.wait_for_function(f"/unfinished/i.test({drawn})")
+    expect(page.locator(SHOWN)).to_contain_text("unfinished", ignore_case=True)
 
 
-def test_no_key_press_is_lost(app_url, open_page):
-    page = open_page(app_url)
+def test_no_key_press_is_lost(app_url, open_app):
+    page = open_app(app_url)
     open_stepper(page, LONG)
     total = length(page)
     page.locator(".atlas-stepper .transport").click(position={"x": 2, "y": 2})
-    for _ in range(20):
-        page.keyboard.press("ArrowRight", delay=0)
-        page.wait_for_timeout(15)
-    page.wait_for_function(f"{STEPPER}.dataset.step === '{min(20, total)}'")
-    for _ in range(5):
-        page.keyboard.press("ArrowLeft")
-        page.wait_for_timeout(15)
-    page.wait_for_function(f"{STEPPER}.dataset.step === '{min(20, total) - 5}'")
+    for key, presses, reached in (("ArrowRight", 20, min(20, total)), ("ArrowLeft", 5, min(20, total) - 5)):
+        for _ in range(presses):
+            page.keyboard.press(key)
+            page.wait_for_timeout(15)
+        expect(page.locator(".atlas-stepper")).to_have_attribute("data-step", str(reached))
     # Keys pressed while the server decodes after a forced token count, too.
     page.keyboard.press("Home")
     page.keyboard.press("2")
     for _ in range(4):
         page.keyboard.press("ArrowRight")
     idle(page)
-    page.wait_for_function(
-        f"{STEPPER}.dataset.step === String(Math.min(5, {STEPPER}.querySelectorAll('.sentences button.chip').length))"
-    )
+    expect(page.locator(".atlas-stepper")).to_have_attribute("data-step", str(min(5, length(page))))
 
 
 @pytest.mark.long
-def test_play_advances_and_stops_at_the_end(app_url, open_page):
-    page = open_page(app_url)
-    open_stepper(page)
+def test_play_advances_and_stops_at_the_end(page):
     page.locator(".atlas-stepper [aria-label=Speed]").select_option(label="4×")
     page.locator(".atlas-stepper [data-move=play]").click()
     page.wait_for_function(f"{STEPPER}.querySelector('.counter').textContent.startsWith('Done')")
     page.wait_for_function(f"{STEPPER}.querySelector('[data-move=play]').ariaLabel === 'Play'")
 
 
-def test_temperature_changes_the_shown_probabilities_but_not_the_translation(app_url, open_page, shipped_translators):
-    trace = shipped_translators["de-en"].translate(SENTENCE, "de-en")
-    page = open_page(app_url)
-    open_stepper(page)
-    before = page.locator(".atlas-stepper .candidate .value").first.inner_text()
+def test_temperature_changes_the_shown_probabilities_but_not_the_translation(page):
+    value, before = page.locator(".atlas-stepper .candidate .value").first, length(page)
+    probability = value.inner_text()
     page.locator(".atlas-stepper [aria-label=Temperature]").fill("2")
-    page.wait_for_function(f"before => {STEPPER}.querySelector('.candidate .value').textContent !== before", arg=before)
-    assert length(page) == len(trace.target_ids)
+    expect(value).not_to_have_text(probability)
+    assert length(page) == before
 
 
-def test_bad_input_is_refused_and_hostile_text_is_shown_as_text(app_url, open_page, shipped_translators):
-    page = open_page(app_url)
-    open_stepper(page)
+def test_bad_input_is_refused_and_hostile_text_is_shown_as_text(page, shipped_translators):
     before, limit = written(page), shipped_translators["de-en"].max_tokens - 1
     page.locator("[data-panel=own]").click()
-    for text, words in (("   ", "There is no text"), ("Boot " * 1100, f"the limit is {spaced(limit)} tokens")):
+    for text, words in (("   ", "There is no text"), ("Boot " * 1100, f"the limit is {limit:,} tokens")):
         page.locator(".atlas-stepper .own textarea").fill(text)
         page.locator(".atlas-stepper .own [type=submit]").click()
-        page.wait_for_function(f"words => {STEPPER}.querySelector('.error').textContent.includes(words)", arg=words)
+        expect(page.locator(".atlas-stepper .error")).to_contain_text(words)
         assert written(page) == before
     text = '<img src=x onerror="window.hacked=1"> ${window.hacked=1} {{value}} </s>'
     page.locator(".atlas-stepper .own textarea").fill(text)
@@ -208,9 +190,7 @@ def test_bad_input_is_refused_and_hostile_text_is_shown_as_text(app_url, open_pa
     expect(page.locator("#why-question").get_by_role("button", name="Copy link")).to_be_hidden()
 
 
-def test_the_header_and_the_stepper_mark_exactly_the_forced_tokens(app_url, open_page):
-    page = open_page(app_url)
-    open_stepper(page)
+def test_the_header_and_the_stepper_mark_exactly_the_forced_tokens(page):
     for count, at in enumerate((2, 5), 1):
         page.locator(".atlas-stepper .sentences button.chip").nth(at).click()
         act(page, ".candidate", 1)
@@ -221,17 +201,15 @@ def test_the_header_and_the_stepper_mark_exactly_the_forced_tokens(app_url, open
 
 
 @pytest.mark.long
-def test_two_visitors_keep_separate_trees(app_url, open_page):
-    pages = [open_page(app_url) for _ in range(2)]
-    for page, text in zip(pages, (SENTENCE, "Zwei Männer trinken Kaffee.")):
-        open_stepper(page, text)
+def test_two_visitors_keep_separate_trees(app_url, open_app, page):
+    pages = [page, open_app(app_url)]
+    open_stepper(pages[1], "Zwei Männer trinken Kaffee.")
     for page in pages:
         act(page, ".candidate", 1)
     act(pages[0], ".candidate", 2)
-    counts = [page.locator(".atlas-stepper .tree .branch").count() for page in pages]
-    assert counts == [3, 2]
-    texts = [page.inner_text(".atlas-stepper .sentences .line") for page in pages]
-    assert "Hund" in texts[0] and "Kaffee" in texts[1]
+    for page, branches, word in zip(pages, (3, 2), ("Hund", "Kaffee")):
+        assert page.locator(".atlas-stepper .tree .branch").count() == branches
+        assert word in page.inner_text(".atlas-stepper .sentences .line")
 
 
 def test_a_long_branch_is_assembled_from_rows_that_are_sent_late(app_url, open_page, shipped_translators):
@@ -270,24 +248,13 @@ def test_a_long_branch_is_assembled_from_rows_that_are_sent_late(app_url, open_p
         assert paths[0] == paths[1] and paths[0]["length"] == len(sent.ids)
 
 
-@pytest.mark.parametrize(
-    ("width", "dark"),
-    [
-        (1280, False),
-        (390, True),
-        pytest.param(1280, True, marks=pytest.mark.long),
-        pytest.param(390, False, marks=pytest.mark.long),
-    ],
-)
-def test_the_page_and_the_stepper_fit_the_window(app_url, open_page, width, dark):
-    page = open_page(app_url, width=width, dark=dark)
-    page.wait_for_selector("#translation-text")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    screenshot(page, f"first-{'dark' if dark else 'light'}-{width}")
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_page_and_the_stepper_fit_the_window(app_url, open_app, width, dark):
+    page = open_app(app_url, width=width, dark=dark)
+    no_faults(page, ".atlas-translation", name=f"first-{'dark' if dark else 'light'}-{width}")
     page.get_by_role("tab", name="Step by step").click()
     idle(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    screenshot(page, f"stepper-{'dark' if dark else 'light'}-{width}")
+    no_faults(page, ".atlas-stepper", name=f"stepper-{'dark' if dark else 'light'}-{width}")
     assert page.evaluate("""() => {
       const frame = [...document.querySelectorAll('.atlas-stepper .mark')].find((one) => !one.hidden);
       const [inner, outer] = [frame, frame.closest('.scroll')].map((one) => one.getBoundingClientRect());

@@ -14,8 +14,8 @@ from attention_atlas.viz import shell
 from attention_atlas.viz.export.standalone import to_html
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.words import FOLDER, files, read
-from tests.page.browser import no_violations, open_tab
-from tests.page.lab.test_lab import DRAWN, PLACES
+from tests.page.browser import no_violations, open_tab, submit
+from tests.page.lab.test_lab import PLACES, wait_for_panel
 
 pytestmark = pytest.mark.browser
 
@@ -86,21 +86,18 @@ def walk(page: Page, table: dict[str, str]) -> list[str]:
         for panel in registry.PANELS[group.name]:
             for title, strip in PLACES[str(group.title), str(panel.title)]:
                 open_tab(page, table[title], strip)
-            page.wait_for_function(DRAWN)
+            wait_for_panel(page)
             look()
-    box = page.locator("#source-text textarea, #source-text input").first
-    box.fill(" ")
-    box.press("Enter")
+    submit(page, " ")
     expect(page.locator(".atlas-translation .notice.error")).to_be_visible()
     look()
     return sorted(texts)
 
 
 @pytest.mark.long
-def test_no_english_is_left_on_the_german_page(app_url, open_page) -> None:
+def test_no_english_is_left_on_the_german_page(app_url, open_app) -> None:
     german = words("de")
-    page = open_page(app_url, locale="de-DE")
-    page.wait_for_selector("#translation-text")
+    page = open_app(app_url, locale="de-DE")
     assert page.evaluate("document.documentElement.lang").startswith("de")
     texts = walk(page, german)
     assert len(texts) > 300
@@ -108,10 +105,9 @@ def test_no_english_is_left_on_the_german_page(app_url, open_page) -> None:
     assert {german["Translate"], german["Embedding"], german["Beam search"]} <= set(texts)
 
 
-def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
+def test_a_korean_browser_gets_its_language(app_url, open_app) -> None:
     korean = words("ko")
-    page = open_page(app_url, locale="ko-KR")
-    page.wait_for_selector("#translation-text")
+    page = open_app(app_url, locale="ko-KR")
     assert page.evaluate("document.documentElement.lang").startswith("ko")
     titles = page.locator("#tabs > .tab-wrapper").first.locator("[role=tab]").all_inner_texts()
     assert set(titles) == {korean[title.english] for title, _, _ in shell.TABS}
@@ -122,33 +118,23 @@ def test_a_korean_browser_gets_its_language(app_url, open_page) -> None:
 
 
 @pytest.mark.long
-def test_an_exported_page_is_translated_too(chromium, tiny_translator, tmp_path) -> None:
+def test_an_exported_page_is_translated_too(open_page, tiny_translator, tmp_path) -> None:
     path = tmp_path / "export.html"
     path.write_text(to_html(tiny_translator.translate("Der Hund schläft.")), encoding="utf-8")
-    context = chromium.new_context(locale="de-DE")
-    page, problems = context.new_page(), []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(path.as_uri())
+    page = open_page(path.as_uri(), locale="de-DE")
     expect(page.locator(".detail .main-svg, .detail canvas").first).to_be_visible()
     assert page.evaluate("document.documentElement.lang") == "de"
     texts = page.evaluate(TEXTS.replace(".gradio-container", "body"))
     assert len(texts) > 40 and english_in(texts, "de") == set()
-    context.close()
-    assert not problems
 
 
-def record_word_requests(page: Page) -> list[str]:
-    """Return a list to which the names of the language files that the page requests from now on are appended."""
-    names = []
-    page.on(
-        "request",
-        lambda request: "/words/" in request.url and names.append(request.url.rpartition("/")[2].partition("?")[0]),
-    )
-    return names
-
-
-def ready(page: Page) -> None:
+def open_and_record(open_page, url: str, locale: str) -> tuple[Page, list[str]]:
+    """Open the app. Return the page and the names of the language files that it has requested."""
+    page, urls = open_page("about:blank", locale=locale), []
+    page.on("request", lambda request: urls.append(request.url))
+    page.goto(url)
     page.wait_for_selector("#translation-text")
+    return page, [url.rpartition("/")[2].partition("?")[0] for url in urls if "/words/" in url]
 
 
 @pytest.mark.parametrize(
@@ -162,10 +148,7 @@ def ready(page: Page) -> None:
     ],
 )
 def test_a_page_requests_only_its_own_language(tiny_url, open_page, locale, files_requested, language) -> None:
-    page = open_page("about:blank", locale=locale)
-    names = record_word_requests(page)
-    page.goto(tiny_url)
-    ready(page)
+    page, names = open_and_record(open_page, tiny_url, locale)
     assert names == files_requested
     title = words(language)["About this model"] if language else "About this model"
     expect(page.locator(".atlas-translation .about h2")).to_have_text(title)
@@ -180,11 +163,7 @@ def test_a_new_file_is_a_new_language(tmp_path, monkeypatch, serve, tiny_transla
         json.dumps({"Translate": "Vertaal het", "About this model": "Over dit <b>model</b>"})
     )
     monkeypatch.setattr("attention_atlas.viz.words.FOLDER", folder)
-    url = serve(shell.build(Translators([tiny_translator])))
-    page = open_page("about:blank", locale="nl-BE")
-    names = record_word_requests(page)
-    page.goto(url)
-    ready(page)
+    page, names = open_and_record(open_page, serve(shell.build(Translators([tiny_translator]))), "nl-BE")
     assert names == ["nl.json"]
     expect(page.locator("#translate")).to_have_text("Vertaal het")
     expect(page.locator(".atlas-translation .about h2")).to_have_text("Over dit <b>model</b>")
@@ -201,7 +180,6 @@ def test_nothing_is_drawn_before_its_translations_arrive(tiny_url, open_page) ->
     expect(roots.nth(2)).to_be_attached()
     assert set(roots.evaluate_all("roots => roots.map(root => root.childElementCount)")) == {0}
     delayed.pop().continue_()
-    ready(page)
     expect(page.locator(".atlas-explorer .detail")).to_be_visible()
     assert english_in(page.evaluate(TEXTS), "de") == set()
 
@@ -210,6 +188,5 @@ def test_the_page_is_english_if_its_translations_cannot_be_loaded(tiny_url, open
     page = open_page("about:blank", locale="de-DE")
     page.route("**/words/de.json*", lambda route: route.fulfill(status=200, body="<html>not the words</html>"))
     page.goto(tiny_url)
-    ready(page)
     expect(page.locator(".atlas-translation .about h2")).to_have_text("About this model")
     assert page.evaluate("document.documentElement.lang") == "en"
