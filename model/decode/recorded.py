@@ -117,16 +117,13 @@ class StepMaps:
         self, kind: AttentionKind, layer: int, row: int, steps: Tensor, changes: Changes, bias: Tensor | None
     ) -> Tensor:
         """Return the maps of one layer, [1, heads, query, key]. bias: that of its self-attention."""
-        edits = visit(changes, f"{Side.DECODER.value}.{layer}", 0, self.model.config)
-        edit_at = None if edits is None else edits.within(kind.sublayer)
+        edit_at = visit(changes, f"{Side.DECODER.value}.{layer}", 0, self.model.config).within(kind.sublayer)
         if kind is AttentionKind.CROSS:
-            queries, keys, bias = self.cross_queries, self.source_keys[layer, row][None], None
-            keys = keys if edit_at is None else edit_at("k", keys)
+            queries, keys, bias = self.cross_queries, edit_at("k", self.source_keys[layer, row][None]), None
             mask = None if self.source_mask is None else self.source_mask[row][None]
         else:
             queries, keys = self.queries, self.keys[layer, steps].transpose(0, 1)[None]
-            bias = None if bias is None else bias.to(self.device)
-            bias = bias if edit_at is None or bias is None else edit_at("bias", bias)
+            bias = None if bias is None else edit_at("bias", bias.to(self.device))
             mask = causal_mask(len(steps), device=self.device)
         queries = queries[layer, steps].transpose(0, 1)[None]
         scaled = self.model.config.scale_scores

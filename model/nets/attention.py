@@ -24,6 +24,11 @@ from attention_atlas.model.trace.language import Refusal
 EditAt = Callable[[str, Tensor], Tensor]
 
 
+def no_edit(part: str, x: Tensor) -> Tensor:
+    """Return x: the EditAt of a pass without edits."""
+    return x
+
+
 def attention_weights(
     queries: Tensor,
     keys: Tensor,
@@ -31,7 +36,7 @@ def attention_weights(
     *,
     bias: Tensor | None = None,
     scaled: bool = True,
-    edit_at: EditAt | None = None,
+    edit_at: EditAt = no_edit,
 ) -> Tensor:
     """Return softmax(Q K^T / sqrt(d_head)), the weights of equation 1: [batch, heads, query, key].
 
@@ -47,9 +52,7 @@ def attention_weights(
     scores = attention_scores(queries, keys, scaled=scaled)
     if bias is not None:
         scores = scores + bias
-    if edit_at is not None:
-        scores = edit_at("scores", scores)
-    return _softmax(scores, mask)
+    return _softmax(edit_at("scores", scores), mask)
 
 
 def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> Tensor:
@@ -74,7 +77,7 @@ def scaled_dot_product(
     dropout: float = 0.0,
     keep: Tensor | None = None,
     scaled: bool = True,
-    edit_at: EditAt | None = None,
+    edit_at: EditAt = no_edit,
 ) -> tuple[Tensor, Tensor]:
     """Return Attention(Q, K, V) = softmax(Q K^T / sqrt(d_head)) V and its weights (Vaswani et al. 2017, equation 1).
 
@@ -88,9 +91,7 @@ def scaled_dot_product(
     dropout, `keep` and edits of the pattern.
     """
     weights = attention_weights(queries, keys, mask, bias=bias, scaled=scaled, edit_at=edit_at)
-    used = weights if keep is None else weights * keep
-    if edit_at is not None:
-        used = edit_at("pattern", used)
+    used = edit_at("pattern", weights if keep is None else weights * keep)
     if dropout > 0.0:
         used = F.dropout(used, dropout)
     return used @ values, weights
@@ -164,7 +165,7 @@ class MultiHeadAttention(nn.Module):
         bias: Tensor | None = None,
         edit: AttentionEdit | None = None,
         first_query: int = 0,
-        edit_at: EditAt | None = None,
+        edit_at: EditAt = no_edit,
         exact: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend with projected heads, join them and apply W_O.
@@ -174,7 +175,7 @@ class MultiHeadAttention(nn.Module):
         mask, bias   as in scaled_dot_product()
         first_query  position of the first query row, for edits that name positions
         edit_at      edits "scores", "pattern" and "z"
-        exact        False allows the fused kernel, which rounds differently and returns no weights
+        exact        False allows the fused kernel, which rounds differently, returns no weights and edits only "z"
 
         Returns the output [batch, query, d_model] and the weights [batch, heads, query, key] or None.
         """
@@ -184,7 +185,7 @@ class MultiHeadAttention(nn.Module):
             mask = _cut(mask, edges_mask(edit.plain.cut, shape, first_query).to(queries.device), first_query)
             keep = edges_mask(edit.plain.zeroed, shape, first_query).to(queries.device)
         dropout = self.dropout if self.training else 0.0
-        plain = keep is None and bias is None and edit_at is None
+        plain = keep is None and bias is None
         on_cpu = queries.device.type == "cpu"
         # torch's fused kernel is a twentieth faster on the CPU. Its last bit may differ, which training tolerates, but
         # not the gradients of attribution methods: integrated gradients amplify rounding a hundredfold.
@@ -205,9 +206,7 @@ class MultiHeadAttention(nn.Module):
             )
         if edit is not None:
             context = edit.apply(context, first_query)
-        if edit_at is not None:
-            context = edit_at("z", context)
-        joined = context.transpose(1, 2).flatten(2)  # [batch, query, heads * d_head]
+        joined = edit_at("z", context).transpose(1, 2).flatten(2)  # [batch, query, heads * d_head]
         return self.output(joined), weights
 
 

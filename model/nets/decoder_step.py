@@ -19,7 +19,7 @@ from attention_atlas.model.config import PositionCode
 from attention_atlas.model.nets.attention import MultiHeadAttention, scaled_dot_product
 from attention_atlas.model.nets.cache import KeyValueCache, LayerCache
 from attention_atlas.model.nets.layer import Layer, SourceMemory
-from attention_atlas.model.nets.places.visit import Visit, has_visits, visit
+from attention_atlas.model.nets.places.visit import NO_VISIT, Visit, has_visits, visit
 from attention_atlas.model.nets.products import StepProduct
 from attention_atlas.model.nets.sweep import Changes, Sweep, attention_edit
 from attention_atlas.model.nets.transformer import Transformer
@@ -59,8 +59,8 @@ class DecoderStep:
     noticed when a step is built.
 
     Changes at named places, such as "decoder.2.self.q", are made by a Visit: the edits that apply to one layer. The
-    variable `edit_at` is that Visit, or None where nothing is edited, and `edit_at(place, x)` returns the edited x.
-    has_visits() says whether any place is edited at all.
+    variable `edit_at` is that Visit, and `edit_at(place, x)` returns the edited x. has_visits() says whether any place
+    is edited at all.
 
     >>> step = DecoderStep(model)
     >>> source, cache = model.encode(source_ids), model.new_cache()
@@ -157,9 +157,11 @@ class DecoderStep:
         logits = self.logits(x if self.output_scale == 1.0 else x * self.output_scale)
         return _edit_matrix(self._visit("", position), "logits", logits)  # the place "logits" has no prefix
 
-    def _visit(self, prefix: str, position: int) -> Visit | None:
-        """Return the edits at the places PREFIX.part; None if there are none."""
-        return None if self.changes_at_places is None else visit(self.changes_at_places, prefix, position, self.config)
+    def _visit(self, prefix: str, position: int) -> Visit:
+        """Return the edits at the places PREFIX.part."""
+        if self.changes_at_places is None:
+            return NO_VISIT
+        return visit(self.changes_at_places, prefix, position, self.config)
 
 
 class _LayerStep:
@@ -194,7 +196,7 @@ class _LayerStep:
         cache: LayerCache,
         bias: Tensor | None,
         position: int,
-        edit_at: Visit | None = None,
+        edit_at: Visit,
     ) -> tuple[Tensor, LayerQueriesKeys]:
         """Return x after the layer, and the queries and keys of its attentions.
 
@@ -206,29 +208,24 @@ class _LayerStep:
         x = _edit_matrix(edit_at, "resid_pre", x)
         projected = self.projection(self._enter(x, self_norm))  # [batch, 3 * heads * d_head]
         queries, keys, values = projected.view(batch, 3, heads, 1, d_head).unbind(1)  # each [batch, heads, 1, d_head]
-        if edit_at is not None:
-            queries, keys, values = edit_at("self.q", queries), edit_at("self.k", keys), edit_at("self.v", values)
-            bias = None if bias is None else edit_at("self.bias", bias)
+        queries, keys, values = edit_at("self.q", queries), edit_at("self.k", keys), edit_at("self.v", values)
+        bias = None if bias is None else edit_at("self.bias", bias)
         self_queries, new_keys = queries, keys
         keys, values = cache.extend(position, keys, values)
         context = self._attend("self", edit_at, queries, keys, values, bias=bias)  # [batch, heads, 1, d_head]
         if self.self_head_factor is not None:
             context = context * self.self_head_factor
-        if edit_at is not None:
-            context = edit_at("self.z", context)
-        x = self._leave(x, self.output, context.reshape(batch, -1), self_norm, edit_at, ("self.out", "resid_mid"))
+        context = edit_at("self.z", context).reshape(batch, -1)
+        x = self._leave(x, self.output, context, self_norm, edit_at, ("self.out", "resid_mid"))
 
         cross_queries = self.cross_queries(self._enter(x, cross_norm)).view(batch, heads, 1, d_head)
         keys, values = source.keys_values(self.layer)
-        if edit_at is not None:
-            cross_queries = edit_at("cross.q", cross_queries)
-            keys, values = edit_at("cross.k", keys), edit_at("cross.v", values)
+        cross_queries = edit_at("cross.q", cross_queries)
+        keys, values = edit_at("cross.k", keys), edit_at("cross.v", values)
         context = self._attend("cross", edit_at, cross_queries, keys, values, mask=source.mask)
         if self.cross_head_factor is not None:
             context = context * self.cross_head_factor
-        if edit_at is not None:
-            context = edit_at("cross.z", context)
-        context = context.reshape(batch, -1)
+        context = edit_at("cross.z", context).reshape(batch, -1)
         x = self._leave(x, self.cross_output, context, cross_norm, edit_at, ("cross.out", "resid_cross"))
 
         entered = self._enter(x, feed_forward_norm)
@@ -242,7 +239,7 @@ class _LayerStep:
     def _attend(
         self,
         attention: str,
-        edit_at: Visit | None,
+        edit_at: Visit,
         queries: Tensor,
         keys: Tensor,
         values: Tensor,
@@ -252,7 +249,7 @@ class _LayerStep:
     ) -> Tensor:
         """Return the heads' outputs [batch, heads, 1, d_head]. attention: "self" or "cross", as in names of places."""
         scaled = self.score_scale is None
-        if edit_at is not None and edit_at.is_at(f"{attention}.scores", f"{attention}.pattern"):
+        if edit_at.is_at(f"{attention}.scores", f"{attention}.pattern"):
             # The fused kernel exposes neither scores nor weights, so they are computed here. If the edit is a no-op,
             # fall through to the normal path, so that the output stays bit-identical.
             is_changed = False
@@ -281,14 +278,14 @@ class _LayerStep:
         last_product: StepProduct,
         inner: Tensor,
         norm: Callable[[Tensor], Tensor],
-        edit_at: Visit | None,
+        edit_at: Visit,
         places: tuple[str, str],
     ) -> Tensor:
         """Return the residual stream [batch, d_model] after a sub-layer that ends in last_product(inner).
 
         places: the names of the sub-layer's output, and of the stream after it.
         """
-        if edit_at is None:
+        if not edit_at:
             summed = last_product(inner, x if self.residual else None)
             return summed if self.norm_first else norm(summed)
         output_place, stream_place = places
@@ -297,9 +294,9 @@ class _LayerStep:
         return _edit_matrix(edit_at, stream_place, summed if self.norm_first else norm(summed))
 
 
-def _edit_matrix(edit_at: Visit | None, place: str, x: Tensor) -> Tensor:
+def _edit_matrix(edit_at: Visit, place: str, x: Tensor) -> Tensor:
     """Return x [batch, width] after the edits at a place, which get a position axis: [batch, 1, width]."""
-    return x if edit_at is None else edit_at(place, x[:, None])[:, 0]
+    return edit_at(place, x[:, None])[:, 0] if edit_at else x
 
 
 def _head_factor(attention: MultiHeadAttention, changes: Changes, kind: AttentionKind, layer: int) -> Tensor | None:

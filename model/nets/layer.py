@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_atlas.model.config import Activation, ModelConfig, Norm
-from attention_atlas.model.nets.attention import EditAt, MultiHeadAttention
+from attention_atlas.model.nets.attention import EditAt, MultiHeadAttention, no_edit
 from attention_atlas.model.nets.cache import LayerCache
 from attention_atlas.model.nets.places.registry import AFTER, SHORT
 from attention_atlas.model.nets.places.visit import visit
@@ -113,18 +113,16 @@ class FeedForward(nn.Module):
             if config.biases:
                 nn.init.zeros_(linear.bias)
 
-    def forward(self, x: Tensor, edit_at: EditAt | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, edit_at: EditAt = no_edit) -> tuple[Tensor, Tensor]:
         """Return the output [batch, length, d_model] for x of that shape, and the hidden units that W_2 reads.
 
         The hidden units are [batch, length, d_feedforward], after the activation and the gate. edit_at: edits "pre",
         "gate" and "post".
         """
-        hidden = self.expand(x)
-        active = self.activation(hidden if edit_at is None else edit_at("pre", hidden))
+        active = self.activation(edit_at("pre", self.expand(x)))
         if self.gate is not None:
-            gate = self.gate(x)
-            active = active * (gate if edit_at is None else edit_at("gate", gate))
-        active = active if edit_at is None else edit_at("post", active)
+            active = active * edit_at("gate", self.gate(x))
+        active = edit_at("post", active)
         return self.contract(self.dropout(active)), active
 
 
@@ -184,39 +182,31 @@ class Layer(nn.Module):
         sublayer_records: list[SubLayerRecord] = []
         edit_at = visit(interventions, f"{self.kind.side.value}.{self.index}", first_query, self.config)
 
-        def edit_within(name: SubLayerName) -> EditAt | None:
-            return None if edit_at is None else edit_at.within(name)
-
         def leave(sublayer: SubLayer, name: SubLayerName, x: Tensor, output: Tensor) -> Tensor:
-            if edit_at is not None:
-                output = edit_at(f"{SHORT[name]}.out", output)
-            after, added = sublayer.leave(x, output)
-            if edit_at is not None:
-                after = edit_at(AFTER[name], after)
+            after, added = sublayer.leave(x, edit_at(f"{SHORT[name]}.out", output))
+            after = edit_at(AFTER[name], after)
             if record:
                 sublayer_records.append(
                     SubLayerRecord(name, x, added, after, sublayer.norm_record(), sublayer.residual)
                 )
             return after
 
-        if edit_at is not None:
-            x = edit_at(AFTER[None], x)
+        x = edit_at(AFTER[None], x)
         self_sublayer, *cross_sublayers, feed_forward_sublayer = self.sublayers
         edit = attention_edit(interventions, self.kind, self.index)
         # Other passes may use the fused kernel, which rounds differently and returns no weights.
-        exact = record or (last is None and not self.training)
+        exact = record or bool(edit_at) or (last is None and not self.training)
         entered, first_key = self_sublayer.enter(x), first_query
-        if last in (None, x.shape[1]) or edit_at is not None:  # edits at places are defined for all rows
+        if last in (None, x.shape[1]) or edit_at:  # edits at places are defined for all rows
             queries, keys, values = self.self_attention.project(entered)
         else:
             first_query, x = first_query + x.shape[1] - last, x[:, -last:]
             queries = self.self_attention.project_queries(entered[:, -last:])
             keys, values = self.self_attention.project_keys_values(entered)
             mask, bias = (None if each is None else each[..., -last:, :] for each in (mask, bias))
-        edit_part = edit_within(SubLayerName.SELF_ATTENTION)
-        if edit_part is not None:
-            queries, keys, values = edit_part("q", queries), edit_part("k", keys), edit_part("v", values)
-            bias = None if bias is None else edit_part("bias", bias)
+        edit_part = edit_at.within(SubLayerName.SELF_ATTENTION)
+        queries, keys, values = edit_part("q", queries), edit_part("k", keys), edit_part("v", values)
+        bias = None if bias is None else edit_part("bias", bias)
         if cache is not None:
             keys, values = cache.extend(first_key, keys, values)
         output, weights = self.self_attention(
@@ -231,9 +221,8 @@ class Layer(nn.Module):
             edit = attention_edit(interventions, AttentionKind.CROSS, self.index)
             queries = self.cross_attention.project_queries(cross_sublayers[0].enter(x))
             keys, values = source.keys_values(self)
-            edit_part = edit_within(SubLayerName.CROSS_ATTENTION)
-            if edit_part is not None:
-                queries, keys, values = edit_part("q", queries), edit_part("k", keys), edit_part("v", values)
+            edit_part = edit_at.within(SubLayerName.CROSS_ATTENTION)
+            queries, keys, values = edit_part("q", queries), edit_part("k", keys), edit_part("v", values)
             output, weights = self.cross_attention(
                 queries, keys, values, source.mask, edit=edit, first_query=first_query, edit_at=edit_part, exact=exact
             )
@@ -241,7 +230,7 @@ class Layer(nn.Module):
             plain = edit.plain if edit else LayerEdit()
             cross_record = AttentionRecord(weights, queries, keys, values, plain, None, scaled) if record else None
 
-        output, active = self.feed_forward(feed_forward_sublayer.enter(x), edit_within(SubLayerName.FEED_FORWARD))
+        output, active = self.feed_forward(feed_forward_sublayer.enter(x), edit_at.within(SubLayerName.FEED_FORWARD))
         x = leave(feed_forward_sublayer, SubLayerName.FEED_FORWARD, x, output)
         x = x if last is None else x[:, -last:]
         return x, LayerRecord(self_record, cross_record, tuple(sublayer_records), active) if record else None

@@ -103,7 +103,7 @@ class Stack(nn.Module):
         if cache is not None:
             cache.length += new
         edit_at = visit(interventions, self.side.value, first_query + new - x.shape[1], self.config)
-        return self.norm(x) if edit_at is None else edit_at("final", self.norm(x)), tuple(records)
+        return edit_at("final", self.norm(x)), tuple(records)
 
 
 class Transformer(nn.Module):
@@ -213,9 +213,9 @@ class Transformer(nn.Module):
         code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
         positions = changes.target_positions if decoder else changes.source_positions
         added = code(first, rows.shape[1], positions, lengths)
-        if (edit_at := visit(changes, stack.side.value, first, self.config)) is not None:
-            rows = edit_at("embed", rows)
-            added = None if added is None else edit_at("pos", added if added.dim() == 3 else added[None])
+        edit_at = visit(changes, stack.side.value, first, self.config)
+        rows = edit_at("embed", rows)
+        added = None if added is None else edit_at("pos", added if added.dim() == 3 else added[None])
         return self.dropout(stack.enter(rows, added))
 
     def embed(

@@ -3,8 +3,8 @@
 A place is a named tensor of a pass, which TransformerLens calls a hook point. Its name is PREFIX.part: in
 "decoder.2.self.q" the prefix is the layer "decoder.2" and the part is "self.q" (model.nets.places.registry).
 
-A pass calls visit() once for each layer, which returns a Visit, or None if nothing happens in that layer. At each place
-it calls the Visit with the part and the tensor, and continues with the tensor that the call returns.
+A pass calls visit() once for each layer, which returns a Visit. At each place it calls the Visit with the part and the
+tensor, and continues with the tensor that the call returns.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Capture:
 class Visit:
     """The edits and captures of one pass at the places with one prefix: a layer, a stack, or "" for the logits.
 
-    Call it with a part and the tensor there: `queries = edit_at("self.q", queries)`.
+    Call it with a part and the tensor there: `queries = edit_at("self.q", queries)`. It is false if nothing happens at
+    any of its places: it then returns each tensor as it is.
     """
 
     def __init__(
@@ -79,6 +80,9 @@ class Visit:
         first: position of the pass's first row.
         """
         self.places, self.actions, self.first = places, actions, first
+
+    def __bool__(self) -> bool:
+        return bool(self.places)
 
     def is_at(self, *parts: str) -> bool:
         """Return whether anything happens at one of these places."""
@@ -118,17 +122,19 @@ def _is_broken(x: Tensor) -> bool:
     return bool((x.isnan() | x.isposinf()).any())
 
 
-def visit(changes: Changes, prefix: str, first: int, config: ModelConfig) -> Visit | None:
-    """Return the edits and captures at the places PREFIX.part of one pass; None if there are none.
+NO_VISIT = Visit({}, (), 0)
+
+
+def visit(changes: Changes, prefix: str, first: int, config: ModelConfig) -> Visit:
+    """Return the edits and captures at the places PREFIX.part of one pass.
 
     prefix  such as "decoder.2" or "encoder"; "" for the logits
     first   position of the pass's first row
     """
     if not has_visits(changes):
-        return None
+        return NO_VISIT
     patterns, actions = zip(*_list_actions(changes))
-    places = registry.at(prefix, patterns, config)
-    return Visit(places, actions, first) if places else None
+    return Visit(registry.at(prefix, patterns, config), actions, first)
 
 
 def has_visits(changes: Changes) -> bool:
@@ -144,7 +150,7 @@ def project_logits(model: nn.Module, hidden: Tensor, changes: Changes, *, first:
     hidden: the network's output [batch, length, d_model] from position `first` on.
     """
     edit_at = visit(changes, "", first, model.config)  # the place "logits" has no prefix
-    return model.project(hidden) if edit_at is None else edit_at("logits", model.project(hidden))
+    return edit_at("logits", model.project(hidden))
 
 
 def visited_places(changes: Changes, config: ModelConfig) -> tuple[Place, ...]:
