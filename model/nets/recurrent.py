@@ -18,8 +18,9 @@ from attention_atlas.model.config import LIMITS, check_fraction, check_switches,
 from attention_atlas.model.nets.layer import Dropout
 from attention_atlas.model.nets.masks import padding_mask
 from attention_atlas.model.nets.products import Linear, linear
-from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
+from attention_atlas.model.nets.records import AttentionRecord, LayerRecord
 from attention_atlas.model.nets.sweep import Changes
+from attention_atlas.model.nets.transformer import EncoderDecoder
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
@@ -167,7 +168,7 @@ class RecurrentCache:
             self.state = self.state.index_select(0, rows)
 
 
-class Recurrent(nn.Module):
+class Recurrent(EncoderDecoder):
     """A recurrent encoder-decoder with Transformer's interface. One embedding serves source, target and output.
 
     forwards, backwards  the encoder's units, which read from the left and from the right
@@ -283,29 +284,6 @@ class Recurrent(nn.Module):
     def project(self, hidden: Tensor) -> Tensor:
         """Return the logits [.., vocabulary] of hidden [.., d_model]."""
         return linear(hidden, self.embedding.weight)
-
-    def read(
-        self,
-        source: RecurrentMemory,
-        target_ids: Tensor,
-        *,
-        interventions: Changes = NO_INTERVENTIONS,
-        record: bool = False,
-    ) -> ForwardOutput:
-        """Run the decoder over encoded sources, as Transformer.read() does."""
-        hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
-        return ForwardOutput(self.project, source.memory, hidden, (), records)
-
-    def forward(
-        self, source_ids: Tensor, target_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
-    ) -> ForwardOutput:
-        """Run one teacher-forced pass, as Transformer.forward() does."""
-        return self.read(
-            self.encode(source_ids, interventions=interventions, record=record),
-            target_ids,
-            interventions=interventions,
-            record=record,
-        )
 
 
 def _build_record(weights: list[Tensor], queries: list[Tensor], source: RecurrentMemory) -> LayerRecord:

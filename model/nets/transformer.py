@@ -106,7 +106,43 @@ class Stack(nn.Module):
         return edit_at("final", self.norm(x)), tuple(records)
 
 
-class Transformer(nn.Module):
+class EncoderDecoder(nn.Module):
+    """A network with an encoder and a decoder. Subclasses have encode(), decode() and project()."""
+
+    def forward(
+        self,
+        source_ids: Tensor,
+        target_ids: Tensor,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        record: bool = False,
+    ) -> ForwardOutput:
+        """Run one teacher-forced pass over source_ids [batch, source] and target_ids [batch, target].
+
+        target_ids are `<s> y1 .. yT`; row t of the logits predicts target t + 1.
+        """
+        return self.read(
+            self.encode(source_ids, interventions=interventions, record=record),
+            target_ids,
+            interventions=interventions,
+            record=record,
+        )
+
+    def read(
+        self,
+        source: SourceMemory,
+        target_ids: Tensor,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        record: bool = False,
+    ) -> ForwardOutput:
+        """Run the decoder's part of forward() over encoded sources, whose records become the encoder's."""
+        hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
+        project = partial(project_logits, self, changes=interventions) if has_visits(interventions) else self.project
+        return ForwardOutput(project, source.memory, hidden, source.records, records)
+
+
+class Transformer(EncoderDecoder):
     """The encoder-decoder of "Attention Is All You Need": source and target ids in, next-token logits out.
 
     One embedding serves source, target and output (section 3.4) unless the config says otherwise. All padding is on
@@ -286,38 +322,6 @@ class Transformer(nn.Module):
     def project(self, hidden: Tensor) -> Tensor:
         """Return the logits [.., target vocabulary] of hidden [.., d_model], in some families scaled or with a bias."""
         return linear(hidden * self.output_scale, self.output_matrix, self.output_bias)
-
-    def forward(
-        self,
-        source_ids: Tensor,
-        target_ids: Tensor,
-        *,
-        interventions: Changes = NO_INTERVENTIONS,
-        record: bool = False,
-    ) -> ForwardOutput:
-        """Run one teacher-forced pass over source_ids [batch, source] and target_ids [batch, target].
-
-        target_ids are `<s> y1 .. yT`; row t of the logits predicts target t + 1.
-        """
-        return self.read(
-            self.encode(source_ids, interventions=interventions, record=record),
-            target_ids,
-            interventions=interventions,
-            record=record,
-        )
-
-    def read(
-        self,
-        source: SourceMemory,
-        target_ids: Tensor,
-        *,
-        interventions: Changes = NO_INTERVENTIONS,
-        record: bool = False,
-    ) -> ForwardOutput:
-        """Run the decoder's part of forward() over encoded sources, whose records become the encoder's."""
-        hidden, records = self.decode(target_ids, source, interventions=interventions, record=record)
-        project = partial(project_logits, self, changes=interventions) if has_visits(interventions) else self.project
-        return ForwardOutput(project, source.memory, hidden, source.records, records)
 
 
 def _embedding(tokens: int, d_model: int) -> nn.Embedding:
