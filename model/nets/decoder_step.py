@@ -21,7 +21,7 @@ from attention_atlas.model.nets.cache import KeyValueCache, LayerCache
 from attention_atlas.model.nets.layer import Layer, SourceMemory
 from attention_atlas.model.nets.places.visit import NO_VISIT, Visit, has_visits, visit
 from attention_atlas.model.nets.products import StepProduct
-from attention_atlas.model.nets.sweep import Changes, Sweep, attention_edit
+from attention_atlas.model.nets.sweep import Changes, Sweep, attention_edit, plain_part
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -99,7 +99,7 @@ class DecoderStep:
         self.config = model.config
         self.changes_at_places = changes if has_visits(changes) else None
         self.embedding, self.embedding_scale = model.target_matrix, model.scale
-        self.encode_position = partial(model.target_positions, length=1, positions=changes.target_positions)
+        self.encode_position = partial(model.target_positions, length=1, positions=plain_part(changes).target_positions)
         self.needs_lengths = model.config.position_code is PositionCode.NORMALISED
         # The norm of embeddings, before or after positions are added; in most models the identity.
         self.embedding_norm = _norm_function(decoder.entry)
@@ -121,8 +121,8 @@ class DecoderStep:
             has_gates_by_query = any(gates.ndim == 4 for gates in changes.gates.values())
             if has_gates_by_query or changes.replacements or changes.capture:
                 return False
-            changes = changes.interventions
-        return not (changes.cut_edges or changes.zeroed_edges or changes.in_words)
+        plain = plain_part(changes)
+        return not (plain.cut_edges or plain.zeroed_edges or plain.in_words)
 
     def __call__(
         self,

@@ -20,7 +20,6 @@ from attention_atlas.model.trace.interventions import (
     Interventions,
     LayerEdit,
     Patch,
-    Positions,
 )
 from attention_atlas.model.trace.kinds import AttentionKind
 
@@ -90,14 +89,6 @@ class Sweep:
         parts = (self.interventions, self.gates, self.replacements, self.values, self.edits)
         return any(map(bool, parts)) or self.capture is not None
 
-    @property
-    def source_positions(self) -> Positions:
-        return self.interventions.source_positions
-
-    @property
-    def target_positions(self) -> Positions:
-        return self.interventions.target_positions
-
     def for_trace(self) -> Interventions:
         """Return the interventions that a trace stores, with a description in place of tensors and functions."""
         parts = [
@@ -160,6 +151,11 @@ class Sweep:
 Changes = Interventions | Sweep
 
 
+def plain_part(changes: Changes) -> Interventions:
+    """Return the changes without tensors and functions."""
+    return changes.interventions if isinstance(changes, Sweep) else changes
+
+
 def combine(first: Changes | None, second: Changes | None) -> Changes:
     """Return both changes at once; None counts as no changes.
 
@@ -199,13 +195,12 @@ def add_changes(standing: Changes, new: Changes) -> Changes:
 
     A call may pass the interventions of a trace, which include those of the translator that wrote it.
     """
+    known = plain_part(standing).edits
     if isinstance(new, Interventions):
-        plain = standing.interventions if isinstance(standing, Sweep) else standing
-        new = replace(new, edits=_without(new.edits, plain.edits))
+        new = replace(new, edits=_without(new.edits, known))
     elif isinstance(new, Sweep):
-        is_sweep = isinstance(standing, Sweep)
-        plain, functions = (standing.interventions, standing.edits) if is_sweep else (standing, ())
-        interventions = replace(new.interventions, edits=_without(new.interventions.edits, plain.edits))
+        interventions = replace(new.interventions, edits=_without(new.interventions.edits, known))
+        functions = standing.edits if isinstance(standing, Sweep) else ()
         new = replace(new, interventions=interventions, edits=_without(new.edits, functions))
     return combine(standing, new)
 
@@ -242,11 +237,9 @@ def changes_from_edits(edits: Mapping[str, Edit | Callable[..., Tensor]]) -> Cha
 
 def attention_edit(changes: Changes, kind: AttentionKind, layer: int) -> AttentionEdit | None:
     """Return the changes to the attention of this kind in this layer; None if there are none."""
-    if isinstance(changes, Interventions):
-        plain = changes.for_attention(kind, layer)
-        return None if plain is None else AttentionEdit(plain)
-    plain = changes.interventions.for_attention(kind, layer)
-    gates, replacements = changes.gates.get(kind), changes.replacements.get(kind)
+    plain, gates, replacements = plain_part(changes).for_attention(kind, layer), None, None
+    if isinstance(changes, Sweep):
+        gates, replacements = changes.gates.get(kind), changes.replacements.get(kind)
     if plain is None and gates is None:
         return None
     return AttentionEdit(

@@ -18,7 +18,7 @@ from attention_atlas.model.nets.places.visit import check_places, has_visits, pr
 from attention_atlas.model.nets.positions import RelativePositions, position_modules
 from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.records import ForwardOutput, LayerRecord
-from attention_atlas.model.nets.sweep import Changes, Sweep
+from attention_atlas.model.nets.sweep import Changes, Sweep, plain_part
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 
@@ -57,7 +57,8 @@ class Stack(nn.Module):
 
         It is [1, heads, new, first + new], or None in models without relative positions.
         """
-        positions = changes.target_positions if self.side is Side.DECODER else changes.source_positions
+        plain = plain_part(changes)
+        positions = plain.target_positions if self.side is Side.DECODER else plain.source_positions
         biases = [table(first, new, first + new, positions) for table in self.relative] or [None]
         return biases if len(biases) == len(self.layers) else biases * len(self.layers)
 
@@ -247,7 +248,8 @@ class Transformer(EncoderDecoder):
         tokens of each source, int [batch], for position codes that depend on it; None: the number of rows.
         """
         code, stack = (self.target_positions, self.decoder) if decoder else (self.source_positions, self.encoder)
-        positions = changes.target_positions if decoder else changes.source_positions
+        plain = plain_part(changes)
+        positions = plain.target_positions if decoder else plain.source_positions
         added = code(first, rows.shape[1], positions, lengths)
         edit_at = visit(changes, stack.side.value, first, self.config)
         rows = edit_at("embed", rows)

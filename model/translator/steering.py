@@ -12,7 +12,7 @@ import numpy as np
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.places import registry
-from attention_atlas.model.nets.sweep import Changes, Sweep
+from attention_atlas.model.nets.sweep import Changes, Sweep, plain_part
 from attention_atlas.model.trace.edits import Add, Edit, Numbers, SteeringVector
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import Side
@@ -60,7 +60,7 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     Raises Refusal where the recipes' sentences are more than a batch of two of the greatest length: interventions that
     strangers send may hold many recipes.
     """
-    plain = changes.interventions if isinstance(changes, Sweep) else changes
+    plain = plain_part(changes)
     recipes = {
         i: (place, recipe)
         for i, (place, edit) in enumerate(plain.edits)

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.places import registry
 from attention_atlas.model.nets.places.registry import Place
-from attention_atlas.model.nets.sweep import Changes, PatchValue, Sweep, slice_positions
+from attention_atlas.model.nets.sweep import Changes, PatchValue, Sweep, plain_part, slice_positions
 from attention_atlas.model.trace.edits import Ablate, Add, Edit, Numbers, Replace, Scale
-from attention_atlas.model.trace.interventions import HeadOutput, Interventions, Patch
+from attention_atlas.model.trace.interventions import HeadOutput, Patch
 from attention_atlas.model.trace.kinds import Side, SubLayerName
 
 
@@ -139,9 +139,8 @@ def visit(changes: Changes, prefix: str, first: int, config: ModelConfig) -> Vis
 
 def has_visits(changes: Changes) -> bool:
     """Return whether the changes edit or capture at any named place."""
-    if isinstance(changes, Interventions):
-        return bool(changes.edits)
-    return bool(changes.edits or changes.values or changes.capture or changes.interventions.edits)
+    is_sweep = isinstance(changes, Sweep)
+    return bool(plain_part(changes).edits or (is_sweep and (changes.edits or changes.values or changes.capture)))
 
 
 def project_logits(model: nn.Module, hidden: Tensor, changes: Changes, *, first: int = 0) -> Tensor:
@@ -163,8 +162,7 @@ def check_places(changes: Changes, config: ModelConfig) -> None:
     if not has_visits(changes):
         return
     visited_places(changes, config)
-    plain = changes if isinstance(changes, Interventions) else changes.interventions
-    for pattern, edit in plain.edits:
+    for pattern, edit in plain_part(changes).edits:
         for place in registry.matching([pattern], config):
             if edit.heads is not None and not place.has_heads:
                 raise ValueError(f"{place.name} has no heads of its own: {', '.join(place.axes)}")
@@ -177,7 +175,7 @@ def check_positions(changes: Changes, config: ModelConfig, sources: Sequence[Seq
     """Raise ValueError for a position beyond the longest of these sources, or beyond a target of max_target tokens."""
     if not changes or not sources:
         return
-    plain = changes if isinstance(changes, Interventions) else changes.interventions
+    plain = plain_part(changes)
     edited = (
         (place.name, place.side, position)
         for pattern, edit in plain.edits
@@ -190,8 +188,7 @@ def check_positions(changes: Changes, config: ModelConfig, sources: Sequence[Seq
 
 def _list_actions(changes: Changes) -> Iterator[tuple[str, EditFunction | Capture]]:
     """Yield each pattern with its action, in the order in which they run; a capture sees the tensor after all edits."""
-    plain = changes if isinstance(changes, Interventions) else changes.interventions
-    for pattern, edit in plain.edits:
+    for pattern, edit in plain_part(changes).edits:
         yield pattern, partial(apply_edit, edit)
     if isinstance(changes, Sweep):
         for patch, value in changes.values.items():
