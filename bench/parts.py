@@ -23,7 +23,7 @@ from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import RecordedDecode, StepRecorder
 from attention_atlas.model.decode.steps import StepDecoder
-from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
 from attention_atlas.model.serve.cores import Cores
 from attention_atlas.model.serve.device import cores
@@ -104,7 +104,8 @@ def translation_parts(
 
     def trace() -> object:
         recorded = RecordedDecode(recorder.maps(model, memory, translator.changes), recorder.distributions())
-        return TraceBuilder(recorded, tokenizer, seconds=0.0, device="cpu", checkpoint="", digest="")(0, request, ids)
+        origin = {"seconds": 0.0, "device": "cpu", "checkpoint": "", "digest": ""}
+        return build_trace(recorded, tokenizer, 0, request, ids, **origin)
 
     return {
         "encoder": lambda: model.encode(source, record=True),

@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import greedy_with_records
-from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
@@ -134,7 +135,8 @@ def translate_with_maps(translator: Translator, requests: Sequence[Request], len
     targets, recorded = greedy_with_records(
         translator.model, memory, [length] * len(requests), begin_id=tokenizer.begin_id, end_id=NO_END
     )
-    build = TraceBuilder(
+    build = partial(
+        build_trace,
         recorded,
         tokenizer,
         seconds=time.perf_counter() - started,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,7 +28,7 @@ from torch import Tensor
 
 from attention_atlas.model.decode.distributions import summarize
 from attention_atlas.model.decode.recorded import RecordedDecode
-from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.tokens import Token, TokenKind
@@ -75,18 +75,19 @@ def trace_of(
         raise ValueError("the target has no tokens: there is nothing to follow")
     inputs = torch.tensor([[begin, *ids[:-1]]], device=model.device)
     output = model(**source, decoder_input_ids=inputs, output_attentions=True, use_cache=False, return_dict=True)
-    names = _TokenNames(tokenizer, begin, _end_id(model, tokenizer))
     steps = summarize(output.logits[0], torch.tensor(ids, device=model.device))
-    build = TraceBuilder(
+    return build_trace(
         RecordedDecode(_Maps.of(output, source["input_ids"].shape[1], len(ids)), [steps]),
-        names,
+        _TokenNames(tokenizer, begin, _end_id(model, tokenizer)),
+        0,
+        Request(text, tuple(source["input_ids"][0].tolist()), direction, decoding=decoding),
+        ids,
         seconds=time.perf_counter() - started,
         device=str(model.device),
         checkpoint=getattr(model.config, "_name_or_path", "") or type(model).__name__,
         digest=_digest(model),
+        attention_only=True,
     )
-    request = Request(text, tuple(source["input_ids"][0].tolist()), direction, decoding=decoding)
-    return replace(build(0, request, ids), attention_only=True)
 
 
 def _check_model(model: Any) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from attention_atlas.model.decode.recorded import RecordedDecode
+from attention_atlas.model.decode.recorded import Maps, RecordedDecode
 from attention_atlas.model.nets.sweep import Changes, Sweep
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
-from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.trace.tokens import Token
 from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
@@ -52,84 +51,67 @@ class Names(Protocol):
     def decode(self, ids: Iterable[int]) -> str: ...
 
 
-class TraceBuilder:
-    """Turn rows of a decoded batch into traces, without their padding.
+def build_trace(
+    recorded: RecordedDecode,
+    tokenizer: Names,
+    row: int,
+    request: Request,
+    target_ids: list[int],
+    *,
+    max_bytes: float = math.inf,
+    **origin: Any,
+) -> TranslationTrace:
+    """Turn a row of a decoded batch into a trace, without its padding.
 
-    >>> build = TraceBuilder(recorded, tokenizer, seconds=0.1, device="cpu", checkpoint="de-en", digest=digest)
-    >>> trace = build(0, request, target_ids)
+    target_ids  y1 .. yT, of which the last was predicted but not read
+    max_bytes   a trace whose maps are computed from queries and keys stores the maps themselves up to this size
+    origin      further fields of the trace: seconds, device, checkpoint, digest, and for some recipe or attention_only
     """
+    source_ids, changes = request.source_ids, request.interventions
+    source_tokens = tokenizer.in_words(tokenizer.source_tokens(source_ids, request.text))
+    decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
+    inputs = tokenizer.in_words(tokenizer.tokens(decoder_ids))
+    # Tokens that decoding must not choose stay in the distribution, as the model computed it.
+    steps = recorded.distributions[row]
+    top_ids = steps.top_ids.cpu().numpy().astype(np.int32)
+    return TranslationTrace(
+        source_text=request.text,
+        direction=request.direction,
+        source_ids=source_ids,
+        source_tokens=source_tokens,
+        decoder_ids=decoder_ids,
+        decoder_inputs=inputs,
+        target_ids=tuple(target_ids),
+        target_tokens=tokenizer.in_words(tokenizer.tokens(target_ids)),
+        finished=target_ids[-1] == tokenizer.end_id,
+        translation=tokenizer.decode(target_ids),
+        **_maps_of_row(recorded.output, row, source_tokens, inputs, max_bytes),
+        top_ids=top_ids,
+        top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),
+        top_probabilities=steps.top_probabilities.cpu().numpy(),
+        chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
+        entropy=steps.entropy.cpu().numpy(),
+        log_probability=steps.log_probability.cpu().numpy(),
+        interventions=changes.for_trace() if isinstance(changes, Sweep) else changes,
+        decoding=request.decoding,
+        **origin,
+    )
 
-    def __init__(
-        self,
-        recorded: RecordedDecode,
-        tokenizer: Names,
-        *,
-        seconds: float,
-        device: str,
-        checkpoint: str,
-        digest: str,
-        recipe: ToyRecipe | None = None,
-        max_bytes: float = math.inf,
-    ) -> None:
-        """seconds to recipe are stored in each trace.
 
-        max_bytes: a trace whose maps are computed from queries and keys stores the maps themselves up to this size.
-        """
-        self.output, self.distributions, self.tokenizer = recorded.output, recorded.distributions, tokenizer
-        self.max_bytes = max_bytes
-        self.origin = {
-            "seconds": seconds,
-            "device": device,
-            "checkpoint": checkpoint,
-            "digest": digest,
-            "recipe": recipe,
-        }
-
-    def __call__(self, row: int, request: Request, target_ids: list[int]) -> TranslationTrace:
-        """Return the trace of batch row `row`. target_ids: y1 .. yT, of which the last was predicted but not read."""
-        source_ids, changes = request.source_ids, request.interventions
-        tokenizer = self.tokenizer
-        source_tokens = tokenizer.in_words(tokenizer.source_tokens(source_ids, request.text))
-        decoder_ids = (tokenizer.begin_id, *target_ids[:-1])
-        inputs = tokenizer.in_words(tokenizer.tokens(decoder_ids))
-        # Tokens that decoding must not choose stay in the distribution, as the model computed it.
-        steps = self.distributions[row]
-        top_ids = steps.top_ids.cpu().numpy().astype(np.int32)
-        return TranslationTrace(
-            source_text=request.text,
-            direction=request.direction,
-            source_ids=source_ids,
-            source_tokens=source_tokens,
-            decoder_ids=decoder_ids,
-            decoder_inputs=inputs,
-            target_ids=tuple(target_ids),
-            target_tokens=tokenizer.in_words(tokenizer.tokens(target_ids)),
-            finished=target_ids[-1] == tokenizer.end_id,
-            translation=tokenizer.decode(target_ids),
-            **self._maps(row, source_tokens, inputs),
-            top_ids=top_ids,
-            top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),
-            top_probabilities=steps.top_probabilities.cpu().numpy(),
-            chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
-            entropy=steps.entropy.cpu().numpy(),
-            log_probability=steps.log_probability.cpu().numpy(),
-            interventions=changes.for_trace() if isinstance(changes, Sweep) else changes,
-            decoding=request.decoding,
-            **self.origin,
-        )
-
-    def _maps(self, row: int, source: tuple[str, ...], inputs: tuple[str, ...]) -> dict[str, AttentionMaps | None]:
-        """Return the maps of one row by kind, without padding; None for a kind that the model does not have."""
-        by_kind: dict[str, AttentionMaps | None] = {kind.value: None for kind in AttentionKind}
-        # One row at a time: the maps of all rows would lie in memory beside those of the pass and of the traces.
-        row_maps = {kind: self.output.maps(kind, row) for kind in self.output.kinds}  # [layers, heads, query, key]
-        computed = [maps for maps in row_maps.values() if isinstance(maps, ComputedWeights)]
-        fits = sum(maps.size * maps.dtype.itemsize for maps in computed) <= self.max_bytes
-        for kind, maps in row_maps.items():
-            queries, keys = tokens_of(kind, source, inputs)
-            if not isinstance(maps, ComputedWeights):
-                maps = np.ascontiguousarray(maps[:, :, : len(queries), : len(keys)].float().cpu().numpy())
-            elif fits:
-                maps = maps[:]
-            by_kind[kind.value] = AttentionMaps(maps, queries, keys)
-        return by_kind
+def _maps_of_row(
+    output: Maps, row: int, source: tuple[str, ...], inputs: tuple[str, ...], max_bytes: float
+) -> dict[str, AttentionMaps | None]:
+    """Return the maps of one row by kind, without padding; None for a kind that the model does not have."""
+    by_kind: dict[str, AttentionMaps | None] = {kind.value: None for kind in AttentionKind}
+    # One row at a time: the maps of all rows would lie in memory beside those of the pass and of the traces.
+    row_maps = {kind: output.maps(kind, row) for kind in output.kinds}  # [layers, heads, query, key]
+    computed = [maps for maps in row_maps.values() if isinstance(maps, ComputedWeights)]
+    fits = sum(maps.size * maps.dtype.itemsize for maps in computed) <= max_bytes
+    for kind, maps in row_maps.items():
+        queries, keys = tokens_of(kind, source, inputs)
+        if not isinstance(maps, ComputedWeights):
+            maps = np.ascontiguousarray(maps[:, :, : len(queries), : len(keys)].float().cpu().numpy())
+        elif fits:
+            maps = maps[:]
+        by_kind[kind.value] = AttentionMaps(maps, queries, keys)
+    return by_kind

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
 from attention_atlas.model.decode.long_text import LongTextCache
 from attention_atlas.model.decode.recorded import RecordedDecode, greedy_with_records, with_distributions
-from attention_atlas.model.decode.trace_builder import Request, TraceBuilder
+from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -40,7 +41,8 @@ def trace_requests(translator: Translator, requests: Sequence[Request]) -> list[
         if len(requests) == 1 and translator.device.type == "cpu":
             raise
     else:
-        build = TraceBuilder(
+        build = partial(
+            build_trace,
             recorded,
             translator.tokenizer,
             seconds=time.perf_counter() - started,
