@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.config import LIMITS, ModelConfig, PositionCode
 from attention_atlas.model.families import tensors
 from attention_atlas.model.families.family import Family, OpenedModel
 from attention_atlas.model.families.folder import Folder, Weights
@@ -50,8 +50,21 @@ def read(form: Form, folder: Folder, settings: Settings, weights: Weights) -> Op
     """Open a folder. Raises ValueError, with the value, for another family's settings or unreadable files."""
     shared = settings.flag("share_encoder_decoder_embeddings", True)
     targets = None if shared else settings.integer("decoder_vocab_size", settings.integer("vocab_size"))
-    config = replace(
-        settings.model_config(activation=form.activation, scale_embedding=form.scale_embedding, pad=form.pad),
+    heads, units = settings.integer("encoder_attention_heads"), settings.integer("encoder_ffn_dim")
+    decoder_heads, decoder_units = settings.integer("decoder_attention_heads"), settings.integer("decoder_ffn_dim")
+    config = ModelConfig(
+        vocabulary_size=settings.integer("vocab_size"),
+        d_model=settings.integer("d_model"),
+        num_heads=heads,
+        decoder_num_heads=None if decoder_heads == heads else decoder_heads,
+        num_encoder_layers=settings.integer("encoder_layers"),
+        num_decoder_layers=settings.integer("decoder_layers"),
+        d_feedforward=units,
+        decoder_d_feedforward=None if decoder_units == units else decoder_units,
+        max_length=min(settings.integer("max_position_embeddings", 1024), LIMITS["max_length"]),
+        pad_id=settings.integer("pad_token_id", form.pad),
+        activation=settings.activation(form.activation),
+        scale_embedding=settings.flag("scale_embedding", form.scale_embedding),
         **form.network,
         shared_embeddings=shared,
         target_vocabulary_size=targets,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from attention_atlas.model.config import LIMITS, Activation, ModelConfig
+from attention_atlas.model.config import Activation, ModelConfig
 from attention_atlas.model.families.folder import CONFIG, GENERATION, TOKENIZER_CONFIG, Folder
 from attention_atlas.model.trace import is_integer
 
@@ -84,25 +84,3 @@ class Settings:
         single = [word[0] for word in words if isinstance(word, list) and len(word) == 1]
         ids = {i for i in (*single, *tokens, *more) if is_integer(i, 0)}
         return tuple(sorted(i for i in ids if i < config.num_target_tokens))
-
-    def model_config(self, *, activation: str, scale_embedding: bool, pad: int) -> ModelConfig:
-        """Return the network's shape as the families of fairseq and Marian describe it.
-
-        The parameters are the defaults of fields that config.json lacks. Raises ValueError for what cannot be built.
-        """
-        heads, units = self.integer("encoder_attention_heads"), self.integer("encoder_ffn_dim")
-        decoder_heads, decoder_units = self.integer("decoder_attention_heads"), self.integer("decoder_ffn_dim")
-        return ModelConfig(
-            vocabulary_size=self.integer("vocab_size"),
-            d_model=self.integer("d_model"),
-            num_heads=heads,
-            decoder_num_heads=None if decoder_heads == heads else decoder_heads,
-            num_encoder_layers=self.integer("encoder_layers"),
-            num_decoder_layers=self.integer("decoder_layers"),
-            d_feedforward=units,
-            decoder_d_feedforward=None if decoder_units == units else decoder_units,
-            max_length=min(self.integer("max_position_embeddings", 1024), LIMITS["max_length"]),
-            pad_id=self.integer("pad_token_id", pad),
-            activation=self.activation(activation),
-            scale_embedding=self.flag("scale_embedding", scale_embedding),
-        )
