@@ -237,7 +237,9 @@ def read_pairs(source: Path, target: Path) -> Iterator[Pair]:
         yield left.split(), right.split()
 
 
-def score_files(gold: Path, links: Path, *, gold_first: int, links_first: int, reversed_links: bool) -> AlignmentScore:
+def score_files(
+    gold: Path, links: Path, *, gold_first: int = 1, links_first: int = 0, reversed_links: bool = False
+) -> AlignmentScore:
     """Score a file of links against a file of links by hand, pooled over the lines.
 
     gold_first, links_first: the number of a sentence's first word in each file, 0 or 1. Raises ValueError, naming the

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from attention_atlas.model.align import MODES, Aligner, describe_heads, link_words, read_pairs, score_files
-from attention_atlas.model.analysis.alignment.choose import (
-    all_voters,
-    link_by_rows,
-    sum_heads,
-)
+from attention_atlas.model.analysis.alignment.choose import link_by_rows, sum_heads
 from attention_atlas.model.trace.alignment import (
     AlignmentScore,
     Gold,
     Links,
     RowToken,
+    Voter,
     parse_links,
     pool_scores,
     score_links,
@@ -40,29 +37,21 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
     def rate(links: Sequence[Links]) -> float:
         return _percent(pool_scores(map(score_links, links, golds)))
 
-    def table(read: Callable[[dict, RowToken, int], Links], width: int) -> dict[str, list]:
-        layers = range(bench.translator.model.num_layers[AttentionKind.CROSS])
-        return {
-            row.value: [[rate([read(m, row, layer, at) for m in maps]) for at in range(width)] for layer in layers]
-            for row in RowToken
-        }
+    model = bench.translator.model
+    layers, heads = range(model.num_layers[AttentionKind.CROSS]), range(model.num_heads[AttentionKind.CROSS])
 
-    num_heads = bench.translator.model.num_heads[AttentionKind.CROSS]
-    every = all_voters(bench.translator.model.num_layers[AttentionKind.CROSS], num_heads)
-    by_place = {(v.row, v.layer, v.head): [v] for v in every if not v.by_length}
+    def rate_head(row: RowToken, layer: int, head: int) -> float:
+        voter = Voter(layer, head, row, by_length=False)
+        return rate([link_by_rows(sum_heads(sentence, [voter])) for sentence in maps])
+
+    def rate_mean(row: RowToken, layer: int) -> float:
+        return rate([link_by_rows(sentence[row, False][layer, :, :, :-1].mean(0)) for sentence in maps])
+
     return {
         "sentences": len(pairs),
         "reverse": reverse.name if reverse else None,
-        "heads": table(
-            lambda sentence, row, layer, head: link_by_rows(sum_heads(sentence, by_place[row, layer, head])),
-            num_heads,
-        ),
-        "means": {
-            row: [values[0] for values in rows]
-            for row, rows in table(
-                lambda sentence, row, layer, _: link_by_rows(sentence[row, False][layer, :, :, :-1].mean(0)), 1
-            ).items()
-        },
+        "heads": {row.value: [[rate_head(row, layer, head) for head in heads] for layer in layers] for row in RowToken},
+        "means": {row.value: [rate_mean(row, layer) for layer in layers] for row in RowToken},
         "chosen_heads": describe_heads(aligning_heads),
         "chosen": {mode: rate(link_words(maps, back_maps, aligning_heads, mode)) for mode in MODES},
         "diagonal": rate([diagonal(*map(len, pair)) for pair in pairs]),
@@ -73,16 +62,9 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
 
 def external_rates(benchmark: Benchmark, folder: Path) -> dict[str, float]:
     """Return the error rates of other aligners' links in the benchmark's folder, over all lines."""
+    gold = folder / f"{GOLD}.talp"
     return {
-        name: _percent(
-            score_files(
-                folder / f"{GOLD}.talp",
-                folder / entry["file"],
-                gold_first=1,
-                links_first=0,
-                reversed_links=entry.get("reversed", False),
-            )
-        )
+        name: _percent(score_files(gold, folder / entry["file"], reversed_links=entry.get("reversed", False)))
         for name, entry in benchmark.options.get("others", {}).items()
     }
 

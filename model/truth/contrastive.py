@@ -9,7 +9,6 @@ import numpy as np
 from attention_atlas.model.analysis.survey import batch
 from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
 from attention_atlas.model.analysis.why.means import load_means
-from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.truth.benchmark import Bench, Benchmark
 
 BATCH = 4  # pairs in one pass, for ablating heads
@@ -96,15 +95,8 @@ def markdown(values: dict) -> str:
 
 def costliest_head(heads: dict[str, list]) -> str:
     """Return the name and the cost of the head that costs most; a dash if none was ablated."""
-    best = max(
-        (
-            (np.max(values), kind, np.unravel_index(np.argmax(values), np.shape(values)))
-            for kind, values in heads.items()
-        ),
-        default=None,
-        key=lambda head: head[0],
-    )
-    if best is None:
+    if not heads:
         return "–"
-    cost, kind, (layer, head) = best
-    return f"{AttentionKind(kind).value.replace('_', ' ')} {layer + 1}.{head + 1} ({cost:.2f})"
+    kind, costs = max(heads.items(), key=lambda item: np.max(item[1]))
+    layer, head = np.unravel_index(np.argmax(costs), np.shape(costs))
+    return f"{kind.replace('_', ' ')} {layer + 1}.{head + 1} ({np.max(costs):.2f})"

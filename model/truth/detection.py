@@ -151,9 +151,8 @@ def compare_with_baselines(
         gains.append(auroc(values[sample], labels[sample]) - best)
     low, high = np.nanquantile(gains, (0.025, 0.975))
     mine, theirs = auroc(values, labels), auroc(baseline_values[baseline], labels)
-    numbers = (round(float(v), 4) for v in (mine, theirs, mine - theirs, low, high))
-    first, second, gain, low, high = numbers
-    return SignalScore(signal, on, of, len(labels), int(labels.sum()), first, baseline, second, gain, low, high)
+    mine, theirs, gain, low, high = (round(float(v), 4) for v in (mine, theirs, mine - theirs, low, high))
+    return SignalScore(signal, on, of, len(labels), int(labels.sum()), mine, baseline, theirs, gain, low, high)
 
 
 def markdown(values: dict) -> str:
