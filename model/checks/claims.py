@@ -63,12 +63,8 @@ def largest_probability(evidence: Evidence) -> float:
 
 @measured_once
 def largest_logit(evidence: Evidence) -> float:
-    output = evidence.output
     with torch.inference_mode():
-        return max(
-            float(output.project(output.hidden[0, part]).abs().max())
-            for part in blocks(output.hidden.shape[1], evidence.translator.config.num_target_tokens)
-        )
+        return max(float(logits.abs().max()) for _, logits in evidence.logits(evidence.output.hidden[0]))
 
 
 @measured_once
@@ -94,22 +90,14 @@ def torch_loss(evidence: Evidence) -> float:
     """Return the smoothed F.cross_entropy a token of both sentences, each in a pass without padding."""
     source, inputs, targets = evidence.padded  # its second row is as long as the batch
     passes = evidence.output, evidence.translator.model(source[1:], inputs[1:])
+    # A random model may write the padding symbol as if it were a word, which training ignores.
+    pad_id = evidence.translator.tokenizer.pad_id
+    options = {"label_smoothing": SMOOTHING, "reduction": "sum", "ignore_index": pad_id}
     summed = 0.0
     for output, sentence in zip(passes, targets):
         ids = sentence[: output.hidden.shape[1]]
-        # A random model may write the padding symbol as if it were a word, which training ignores.
-        summed += sum(
-            float(
-                F.cross_entropy(
-                    output.project(output.hidden[0, part]).float(),
-                    ids[part],
-                    label_smoothing=SMOOTHING,
-                    reduction="sum",
-                    ignore_index=evidence.translator.tokenizer.pad_id,
-                )
-            )
-            for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
-        )
+        for part, logits in evidence.logits(output.hidden[0]):
+            summed += float(F.cross_entropy(logits.float(), ids[part], **options))
     return summed / _real(evidence)
 
 
@@ -159,8 +147,7 @@ def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
     ids = torch.tensor(np.column_stack((trace.target_ids, trace.top_ids)), device=output.hidden.device).long()
     with torch.inference_mode():
         probabilities = [
-            output.project(output.hidden[0, part]).float().softmax(-1).gather(1, ids[part])
-            for part in blocks(len(ids), evidence.translator.config.num_target_tokens)
+            logits.float().softmax(-1).gather(1, ids[part]) for part, logits in evidence.logits(output.hidden[0])
         ]
     chosen, top = np.split(torch.cat(probabilities).cpu().numpy(), [1], axis=1)  # [step, 1], [step, k]
     error = max(difference(top, trace.top_probabilities), difference(chosen[:, 0], np.exp(trace.log_probability)))
@@ -236,7 +223,7 @@ def attention_outputs_equal_torch(evidence: Evidence) -> tuple[float, str]:
     largest_stream,
 )
 def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
-    errors = oracle.encoder_layer_errors(evidence.torch_layers[Side.ENCODER], evidence.output)
+    errors = oracle.layer_errors(evidence.torch_layers, evidence.output, Side.ENCODER)
     return max(errors), say("{n} layers, each on the input that it had", n=len(errors))
 
 
@@ -248,7 +235,7 @@ def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
 )
 def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     masked = evidence.translator.config.look_ahead_mask
-    errors = oracle.decoder_layer_errors(evidence.torch_layers[Side.DECODER], evidence.output, look_ahead_mask=masked)
+    errors = oracle.layer_errors(evidence.torch_layers, evidence.output, Side.DECODER, look_ahead_mask=masked)
     return max(errors), say("{n} layers, each on the input that it had", n=len(errors))
 
 
@@ -440,12 +427,8 @@ def decoder_outputs(evidence: Evidence) -> tuple[float, str]:
 @torch.inference_mode()
 def logit_error(evidence: Evidence, hidden: Tensor) -> float:
     """Return the largest difference of the logits of hidden [step, d_model] from those of the second pass."""
-    output = evidence.output
-    errors = [
-        (output.project(hidden[part]) - output.project(output.hidden[0, part])).abs().max()
-        for part in blocks(len(hidden), evidence.translator.config.num_target_tokens)
-    ]
-    return float(max(errors))
+    pairs = zip(evidence.logits(hidden), evidence.logits(evidence.output.hidden[0]))
+    return float(max((first - second).abs().max() for (_, first), (_, second) in pairs))
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:

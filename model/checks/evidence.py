@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import TypeVar
@@ -60,6 +60,11 @@ class Evidence:
         """Return the maps of the second pass, [layers, heads, query, key]."""
         return self.output.weights(kind)[:, 0].float().cpu().numpy()
 
+    def logits(self, hidden: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the logits [row, vocabulary] of hidden [step, d_model] in blocks of rows, each with its rows."""
+        for part in blocks(len(hidden), self.translator.config.num_target_tokens):
+            yield part, self.output.project(hidden[part])
+
     @cached_property
     def encoded(self) -> SourceMemory | RecurrentMemory:
         """The source, encoded by another pass."""
@@ -84,8 +89,8 @@ class Evidence:
         with torch.inference_mode():
             decoder = StepDecoder(model, self.encoded, ids[:, :1], record=True)
             errors = []
-            for part in blocks(ids.shape[1], self.translator.config.num_target_tokens):
-                for step, expected in enumerate(whole.project(whole.hidden[0, part]), part.start):
+            for part, block in self.logits(whole.hidden[0]):
+                for step, expected in enumerate(block, part.start):
                     if step:
                         decoder.append(ids[:, step])
                     logits = float((decoder.logits[0] - expected).abs().max())

@@ -168,22 +168,15 @@ def torch_layers(translator: Translator, output: ForwardOutput) -> dict[Side, nn
 
 
 @torch.inference_mode()
-def encoder_layer_errors(layers: nn.ModuleList, output: ForwardOutput) -> list[float]:
-    """Return the largest difference of the residual stream after each of torch's encoder layers, on our input."""
-    records = output.layers(Side.ENCODER)
-    return [_error(theirs(record.before), record.after) for theirs, record in zip(layers, records)]
-
-
-@torch.inference_mode()
-def decoder_layer_errors(layers: nn.ModuleList, output: ForwardOutput, *, look_ahead_mask: bool) -> list[float]:
-    """Return the same for each of torch's decoder layers."""
-    records, mask = output.layers(Side.DECODER), None
-    if look_ahead_mask:
-        mask = ~causal_mask(records[0].before.shape[1], device=output.memory.device)[0, 0]
-    return [
-        _error(theirs(record.before, output.memory, tgt_mask=mask), record.after)
-        for theirs, record in zip(layers, records)
-    ]
+def layer_errors(
+    layers: dict[Side, nn.ModuleList], output: ForwardOutput, side: Side, *, look_ahead_mask: bool = False
+) -> list[float]:
+    """Return the largest difference of the residual stream after each of torch's layers of a side, on our input."""
+    records, inputs = output.layers(side), {}
+    if side is Side.DECODER:
+        future = ~causal_mask(records[0].before.shape[1], device=output.memory.device)[0, 0]
+        inputs = {"memory": output.memory, "tgt_mask": future if look_ahead_mask else None}
+    return [_error(theirs(record.before, **inputs), record.after) for theirs, record in zip(layers[side], records)]
 
 
 @torch.inference_mode()
