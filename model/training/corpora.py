@@ -48,12 +48,11 @@ def find(args: argparse.Namespace, directions: list[str], *, added: Iterable[Cor
 
     added: further corpora to train on. Raises ValueError if a direction has no corpus.
     """
-    nothing = Corpus("none", ("", ""), ())
     if args.pair:
         corpora = [
-            *(Splits(train, nothing, nothing) for train in _read_files(args.pair)),
-            *(Splits(nothing, dev, nothing) for dev in _read_files(args.dev_pair)),
-            *(Splits(nothing, nothing, test) for test in _read_files(args.test_pair)),
+            *(Splits(train=train) for train in _read_files(args.pair)),
+            *(Splits(dev=dev) for dev in _read_files(args.dev_pair)),
+            *(Splits(test=test) for test in _read_files(args.test_pair)),
         ]
     else:
         corpora = read_folder(args.data, [parse_direction(d) for d in directions])
@@ -63,9 +62,9 @@ def find(args: argparse.Namespace, directions: list[str], *, added: Iterable[Cor
         if not any(splits.train.oriented(direction) for splits in corpora):
             where = "--pair" if args.pair else f"the folder {args.data}"
             raise ValueError(f"no corpus for the direction {direction} in {where}")
-    corpora += [Splits(corpus, nothing, nothing) for corpus in added]
+    corpora += map(Splits, added)
     for direction, source, target in args.synthetic:
-        corpora.append(Splits(read_synthetic(source, target, parse_direction(direction)), nothing, nothing))
+        corpora.append(Splits(read_synthetic(source, target, parse_direction(direction))))
     held_out = [part for splits in corpora for part in (splits.dev, splits.test)]
     splits_without_leaks = [Splits(remove_leaks(s.train, held_out), s.dev, s.test) for s in keep_familiar(corpora)]
     for direction in directions:

@@ -37,13 +37,16 @@ class Corpus:
         return [(b, a) for a, b in self.pairs] if languages == self.languages[::-1] and not self.one_way else []
 
 
+EMPTY = Corpus("none", ("", ""), ())
+
+
 @dataclass(frozen=True, eq=False)
 class Splits:
     """A corpus in three parts, any of which may be empty."""
 
-    train: Corpus
-    dev: Corpus
-    test: Corpus
+    train: Corpus = EMPTY
+    dev: Corpus = EMPTY
+    test: Corpus = EMPTY
 
 
 def read_aligned(first: str | Path, second: str | Path, languages: tuple[str, str], *, name: str = "") -> Corpus:

@@ -39,8 +39,7 @@ def read_dictionary(root: Path, languages: tuple[str, str]) -> Splits | None:
         return None
     rows = [row for row in read_table(path, "English TAB German") if max(map(len, row)) <= MAX_CHARACTERS]
     pairs = [(_expand(german), _expand(english)) for english, german in rows]
-    nothing = Corpus("dictionary", languages, ())
-    return Splits(Corpus("dictionary", languages, clean_pairs(pairs)), nothing, nothing)
+    return Splits(Corpus("dictionary", languages, clean_pairs(pairs)))
 
 
 def keep_familiar(corpora: list[Splits]) -> list[Splits]:
