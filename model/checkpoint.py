@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from attention_atlas.model.config import ModelConfig, from_json
-from attention_atlas.model.families.folder import Folder, digest_of, is_finite, model_name, prefault
+from attention_atlas.model.families.folder import Folder, Weights, digest_of, model_name
 from attention_atlas.model.files import (
     CONFIG,
-    check_content,
     checkpoint_folder,
     read_json,
     replace_file,
@@ -134,7 +133,7 @@ def load(folder: str | Path) -> Checkpoint:
     check_fit(folder, config, tokenizer, directions, languages)
     with ThreadPoolExecutor(1) as pool:
         digest = pool.submit(digest_of, [folder / WEIGHTS])  # takes as long as the rest of loading
-        model = run_in_new_thread(_load_model, network, config, folder / WEIGHTS)
+        model = run_in_new_thread(_load_model, network, config, folder)
     metrics = _read_metrics(folder / METRICS) if (folder / METRICS).is_file() else {}
     examples = _read_examples(folder / EXAMPLES, directions) if (folder / EXAMPLES).is_file() else {}
     return Checkpoint(
@@ -151,10 +150,10 @@ def load(folder: str | Path) -> Checkpoint:
     )
 
 
-def _load_model(network: type[nn.Module], config: object, weights: Path) -> nn.Module:
+def _load_model(network: type[nn.Module], config: object, folder: Path) -> nn.Module:
     with torch.device("meta"):  # shapes without memory or random initialization
         model = network(config)
-    tensors = read_tensors(weights, {name: list(t.shape) for name, t in model.state_dict().items()})
+    tensors = read_tensors(folder, {name: tuple(t.shape) for name, t in model.state_dict().items()})
     model.load_state_dict({name: _for_decoding(t) for name, t in tensors.items()}, strict=True, assign=True)
     return model
 
@@ -304,35 +303,26 @@ def read_survey(path: Path, digest: str) -> Survey | None:
     return survey if survey.digest == digest else None
 
 
-def read_tensors(path: Path, shapes: dict[str, list[int]]) -> dict[str, Tensor]:
-    """Read a safetensors file of exactly these tensors.
+def read_tensors(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    """Read the weights of a folder, exactly the tensors of these shapes.
 
     Matrices may be stored transposed, as the file's metadata says: all of them, or in an earlier version those with at
     least as many outputs as inputs. Raises ValueError for other names or shapes and for values that are not finite.
     """
-    check_content(path)
-    try:
-        with safe_open(path, framework="pt") as file:
-            stored = {name: file.get_slice(name).get_shape() for name in file.keys()}
-            layout = (file.metadata() or {}).get(LAYOUT)
-            transposed = {
-                name
-                for name, shape in shapes.items()
-                if len(shape) == 2 and (layout == TRANSPOSED or (layout == TALL_TRANSPOSED and shape[0] >= shape[1]))
-            }
-            if missing := sorted(set(shapes) - set(stored)):
-                raise ValueError(f"{path} lacks {len(missing)} tensors, the first is {missing[0]!r}")
-            if extra := sorted(set(stored) - set(shapes)):
-                raise ValueError(f"{path} has {len(extra)} unexpected tensors, the first is {extra[0]!r}")
-            for name, shape in shapes.items():
-                expected = shape[::-1] if name in transposed else shape
-                if stored[name] != expected:
-                    raise ValueError(f"{path}: {name} has shape {stored[name]}, expected {expected}")
-        tensors = load_file(path)
-        prefault(tensors.values())
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
-    for name, tensor in tensors.items():
-        if not tensor.is_floating_point() or not is_finite(tensor):
-            raise ValueError(f"{path}: {name} holds values that are not finite floating-point numbers")
-    return {name: tensor.t() if name in transposed else tensor for name, tensor in tensors.items()}
+    path = folder / WEIGHTS
+    with closing(Weights(Folder(folder))) as weights:
+        layout = weights.metadata.get(LAYOUT)
+        transposed = {
+            name
+            for name, shape in shapes.items()
+            if len(shape) == 2 and (layout == TRANSPOSED or (layout == TALL_TRANSPOSED and shape[0] >= shape[1]))
+        }
+        if missing := sorted(set(shapes) - set(weights.shapes)):
+            raise ValueError(f"{path} lacks {len(missing)} tensors, the first is {missing[0]!r}")
+        if extra := sorted(set(weights.shapes) - set(shapes)):
+            raise ValueError(f"{path} has {len(extra)} unexpected tensors, the first is {extra[0]!r}")
+        for name, shape in shapes.items():
+            expected = shape[::-1] if name in transposed else shape
+            if weights.shapes[name] != expected:
+                raise ValueError(f"{path}: {name} has shape {list(weights.shapes[name])}, expected {list(expected)}")
+        return {name: weights[name].t() if name in transposed else weights[name] for name in shapes}

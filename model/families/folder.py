@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import hashlib
 import pickletools
 import zipfile
-from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -31,8 +29,6 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 MAX_SHARDS = 200
 MAX_OPERATIONS = 500_000  # of a pickle; a tensor takes about 25
 LEGACY_PICKLES = 5  # at the start of a file that torch wrote before 1.6
-MADV_POPULATE_READ = 22  # since Linux 5.14
-PAGE = 4096  # bytes
 
 
 @dataclass(frozen=True)
@@ -116,15 +112,20 @@ def model_name(path: Path) -> str:
 
 
 class Weights:
-    """The tensors of a folder by name, each read on access. Call close() in the end."""
+    """The tensors of a folder by name, each read on access. Call close() in the end.
+
+    shapes    of the tensors, by name
+    metadata  of the safetensors files
+    """
 
     def __init__(self, folder: Folder) -> None:
         """Raises ValueError naming a file that is damaged, or a pickle of anything but tensors."""
         self.files = folder.weights()
         self.size = sum(path.stat().st_size for path in self.files)
         self.shapes: dict[str, tuple[int, ...]] = {}
+        self.metadata: dict[str, str] = {}
         self._open = ExitStack()
-        self._sources: dict[str, object] = {}  # name -> a safetensors file, or the tensors of a pickle
+        self._sources: dict[str, tuple[Path, Any]] = {}  # name -> the file, opened as safetensors or read from a pickle
         try:
             for path in self.files:
                 self._add(path)
@@ -137,6 +138,7 @@ class Weights:
         if path.suffix == ".safetensors":
             try:
                 source = self._open.enter_context(safe_open(path, framework="pt"))
+                self.metadata |= source.metadata() or {}
             except (SafetensorError, OSError) as error:
                 raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
         else:
@@ -144,17 +146,17 @@ class Weights:
         for name in source.keys():
             if name in self._sources:
                 raise ValueError(f"{path}: {name} is in another of the files, too")
-            self._sources[name] = source
+            self._sources[name] = path, source
             self.shapes[name] = tuple(
                 source[name].shape if isinstance(source, dict) else source.get_slice(name).get_shape()
             )
 
     def __getitem__(self, name: str) -> Tensor:
         """Return a tensor. Raises ValueError unless it is of floating type and finite."""
-        source = self._sources[name]
+        path, source = self._sources[name]
         tensor = source[name] if isinstance(source, dict) else source.get_tensor(name)
         if tensor.dtype not in FLOATS or not is_finite(tensor):
-            raise ValueError(f"{name} holds values that are not finite floating-point numbers")
+            raise ValueError(f"{path}: {name} holds values that are not finite floating-point numbers")
         return tensor
 
     def are_equal(self, first: str, second: str) -> bool:
@@ -168,19 +170,6 @@ class Weights:
     def close(self) -> None:
         self._open.close()
         self._sources.clear()
-
-
-def prefault(tensors: Collection[Tensor]) -> None:
-    """Map all pages of a memory-mapped file's tensors at once, where the system can.
-
-    Page faults, one at a time, take longer than reading the tensors.
-    """
-    first = min(tensor.data_ptr() for tensor in tensors) // PAGE * PAGE
-    size = max(tensor.data_ptr() + tensor.nbytes for tensor in tensors) - first
-    if size - PAGE > sum(tensor.nbytes for tensor in tensors):
-        return  # the tensors are not contiguous: they are no mapped file
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library or system
-        ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), MADV_POPULATE_READ)
 
 
 def is_finite(tensor: Tensor) -> bool:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from attention_atlas.model import evaluate, train
-from attention_atlas.model.checkpoint import load_file
 from attention_atlas.model.training import options, start
 from recipes import train as mixed
 from recipes.train import MIXED

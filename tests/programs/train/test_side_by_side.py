@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch.distributed.run import get_args_parser
 
 from attention_atlas.model import train
-from attention_atlas.model.checkpoint import load_file
 from recipes import checkpoints
 from recipes.recipe import Stage
 from tests import ROOT
