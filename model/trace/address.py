@@ -47,17 +47,7 @@ class Address:
         """Return the address of a trace, or None if its interventions cannot be repeated."""
         if trace.unique:
             return None
-        return cls(
-            trace.source_text,
-            trace.direction,
-            trace.checkpoint,
-            trace.digest,
-            tuple(trace.source_ids),
-            tuple(trace.target_ids),
-            trace.decoding,
-            trace.interventions,
-            trace.recipe,
-        )
+        return cls(trace.source_text, **{name: getattr(trace, name) for name in FIELDS if name != "text"})
 
     @classmethod
     def from_plain(cls, data: object) -> Address:

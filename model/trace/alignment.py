@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import Enum
+from functools import partial
+from operator import and_, or_
 
 import numpy as np
 
@@ -69,16 +71,6 @@ def transpose_links(links: Links) -> Links:
     return frozenset((target, source) for source, target in links)
 
 
-def intersection(forward: Links, backward: Links) -> Links:
-    """Return the links that both directions have: few, mostly right."""
-    return forward & backward
-
-
-def union(forward: Links, backward: Links) -> Links:
-    """Return the links that either direction has: many."""
-    return forward | backward
-
-
 def grow_diagonal(forward: Links, backward: Links) -> Links:
     """Grow the intersection towards the union (Koehn et al. 2003, section 4.5; "grow-diag" of Moses' symal).
 
@@ -101,22 +93,15 @@ def grow_diagonal(forward: Links, backward: Links) -> Links:
     return frozenset(accepted)
 
 
-def grow_diagonal_final(forward: Links, backward: Links) -> Links:
-    """Return grow_diagonal() plus links whose source or target word has none yet, the forward direction first
-    ("grow-diag-final" of Moses' symal)."""
-    return _add_remaining(grow_diagonal(forward, backward), (forward, backward), any)
+def grow_diagonal_final(forward: Links, backward: Links, is_enough: Callable[[Iterable[bool]], bool] = any) -> Links:
+    """Return grow_diagonal() plus links of words that have none yet, the forward direction first.
 
-
-def grow_diagonal_final_and(forward: Links, backward: Links) -> Links:
-    """Return grow_diagonal() plus links whose source and target words both have none yet ("grow-diag-final-and" of
-    Moses' symal)."""
-    return _add_remaining(grow_diagonal(forward, backward), (forward, backward), all)
-
-
-def _add_remaining(links: Links, directions: tuple[Links, Links], is_enough: Callable[[Iterable[bool]], bool]) -> Links:
-    accepted = set(links)
+    is_enough: any adds links whose source or target word has none ("grow-diag-final" of Moses' symal), all only those
+    whose source and target words both have none ("grow-diag-final-and").
+    """
+    accepted = set(grow_diagonal(forward, backward))
     sources, targets = ({link[side] for link in accepted} for side in (0, 1))
-    for candidates in directions:
+    for candidates in (forward, backward):
         for source, target in sorted(candidates):
             if is_enough((source not in sources, target not in targets)):
                 accepted.add((source, target))
@@ -126,11 +111,11 @@ def _add_remaining(links: Links, directions: tuple[Links, Links], is_enough: Cal
 
 
 SYMMETRISATIONS: Mapping[str, Callable[[Links, Links], Links]] = {
-    "intersection": intersection,
-    "union": union,
+    "intersection": and_,  # the links that both directions have: few, mostly right
+    "union": or_,  # the links that either direction has: many
     "grow-diag": grow_diagonal,
     "grow-diag-final": grow_diagonal_final,
-    "grow-diag-final-and": grow_diagonal_final_and,
+    "grow-diag-final-and": partial(grow_diagonal_final, is_enough=all),
 }
 
 
