@@ -21,6 +21,7 @@ from torch import nn
 from tqdm import tqdm
 
 from attention_atlas.model import checkpoint
+from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.networks import AnyNetwork
 from attention_atlas.model.program import refuse_existing, require, run_program
@@ -28,6 +29,7 @@ from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import choose_device, keep_freed_memory
 from attention_atlas.model.serve.processes import EpochPrefetcher
 from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training import history, options, start
 from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
 from attention_atlas.model.training.config import TrainConfig
@@ -37,7 +39,7 @@ from attention_atlas.model.training.mixture import Mixture
 from attention_atlas.model.training.source import CORPORA, Source
 from attention_atlas.model.training.start import STATE
 from attention_atlas.model.training.state import Log, TrainingState
-from attention_atlas.model.training.validate import validate
+from attention_atlas.model.translator import Translator
 
 LOG_EVERY = 50
 LOG = "metrics.jsonl"
@@ -169,6 +171,64 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
             if chief:
                 state.save(folder / STATE)
     bar.close()
+
+
+def validate(model: AnyNetwork, state: TrainingState, tokenizer: TextTokenizer, dev: list, config: TrainConfig) -> dict:
+    """Score the weights and their moving average on the dev corpora.
+
+    dev: (direction, corpus) pairs. Returns {"weights": .., "average": .., "averaged_is_better": bool}. Each entry holds
+    the loss per token (natural log, no smoothing) and, for each direction and corpus, greedy BLEU and chrF on the first
+    `dev_sentences`. The average is better if its mean BLEU is higher.
+    """
+    model.eval()
+    scores = {"weights": _scores(model, tokenizer, dev, config)}
+    if state.average:
+        state.swap()
+        scores["average"] = _scores(model, tokenizer, dev, config)
+        state.swap()
+    scores["averaged_is_better"] = bool(
+        state.average and scores["average"]["mean_bleu"] > scores["weights"]["mean_bleu"]
+    )
+    return scores
+
+
+def _scores(model: AnyNetwork, tokenizer: TextTokenizer, dev: list, config: TrainConfig) -> dict:
+    import sacrebleu  # optional: installed with the extra "train"
+
+    device = next(model.parameters()).device
+    result: dict = {}
+    loss, tokens, bleus = 0.0, 0, []
+    for direction, corpus in dev:
+        source, target = parse_direction(direction)
+        limits = {"max_length": model.config.max_length, "source_language": source}
+        pairs = corpus.oriented(direction)[: config.dev_sentences]
+        pairs = [p for p in pairs if Examples.encode([p], tokenizer, target, **limits).source]
+        examples = Examples.encode(pairs, tokenizer, target, **limits)
+        corpus_loss, corpus_tokens = summed_loss(model, examples, tokenizer, config.tokens_per_batch)
+        loss, tokens = loss + corpus_loss, tokens + corpus_tokens
+        translator = Translator(Checkpoint("", model, tokenizer, (direction,), {}, ""), device)
+        translations = translator.translate_batch([s for s, _ in pairs])
+        references = [[t for _, t in pairs]]
+        bleu = sacrebleu.corpus_bleu(translations, references).score
+        bleus.append(bleu)
+        result[f"{direction} {corpus.name}"] = {
+            "bleu": round(bleu, 2),
+            "chrf": round(sacrebleu.corpus_chrf(translations, references).score, 2),
+        }
+    return {"loss": round(loss / tokens, 4), "mean_bleu": round(float(np.mean(bleus)), 2), **result}
+
+
+@torch.inference_mode()
+def summed_loss(
+    model: AnyNetwork, examples: Examples, tokenizer: TextTokenizer, tokens_per_batch: int
+) -> tuple[float, int]:
+    """Return the cross-entropy summed over all target tokens (natural log, no smoothing), and their number."""
+    total, tokens, loss = 0.0, 0, SummedLoss(model, 0.0)
+    for rows in plan_batches(examples, tokens_per_batch, seed=0, epoch=0):
+        batch = make_batch(examples, rows, tokenizer).to(next(model.parameters()).device)
+        total += loss(batch.source, batch.inputs, batch.outputs).item()
+        tokens += batch.tokens
+    return total, tokens
 
 
 def export(folder: Path, out: Path) -> None:

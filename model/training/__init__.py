@@ -1,1 +1,1 @@
-"""Training: corpora and their mixture, batches, loss, the state of a run, validation; toy/ trains in the page."""
+"""Training: corpora and their mixture, batches, loss, the state of a run; toy/ trains in the page."""

@@ -14,7 +14,7 @@ from attention_atlas.model.checkpoint import load
 from attention_atlas.model.trace.alignment import parse_links, pool_scores, score_links
 from attention_atlas.model.trace.trust import Trust
 from attention_atlas.model.truth import __main__ as truth
-from attention_atlas.model.truth import alignment, benchmark, calibration, contrastive, detection, provoked
+from attention_atlas.model.truth import alignment, benchmark, calibration, contrastive, detection
 from attention_atlas.model.truth.benchmark import Benchmark, read_benchmarks
 from attention_atlas.model.truth.report import HEADING
 from tests.model.families import theirs
@@ -88,12 +88,12 @@ def test_calibration_error_follows_its_definition():
 def test_rules_detect_hallucinations_and_repetitions():
     rules = {"pairs": 3, "beginning": 4, "chrf": 25}
     reference = "The committee adopted the report."
-    assert provoked.judge("A man plays guitar on a bench.", reference, rules) == {"hallucination"}
-    assert provoked.judge("The committees took the report.", reference, rules) == frozenset()
-    assert provoked.judge("of the of the of the of", reference, rules) == {"hallucination", "repetition"}
+    assert detection.judge("A man plays guitar on a bench.", reference, rules) == {"hallucination"}
+    assert detection.judge("The committees took the report.", reference, rules) == frozenset()
+    assert detection.judge("of the of the of the of", reference, rules) == {"hallucination", "repetition"}
     random = np.random.default_rng(0)
-    assert provoked.swap_letters("Der Hund", [], random) == "Der Hnud"
-    assert provoked.insert_word("Der Hund", ["Fenster"], random) == "Fenster Der Hund"
+    assert detection.swap_letters("Der Hund", [], random) == "Der Hnud"
+    assert detection.insert_word("Der Hund", ["Fenster"], random) == "Fenster Der Hund"
 
 
 def test_a_signal_is_compared_with_its_baseline():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attention_atlas.model.train import _scores
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.sources.readers import Corpus
-from attention_atlas.model.training.validate import _scores
 from attention_atlas.viz import learning_curves
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
 
 from attention_atlas.model import checkpoint, train
 from attention_atlas.model.train import Trainer
@@ -100,12 +102,10 @@ def test_a_killed_run_resumes_exactly(corpus, tmp_path, num_kills):
                 kills += 1
             if process.returncode == 0:
                 break
-            checkpoint.safe_open(
-                broken / "state.safetensors", framework="pt"
-            ).keys()  # it is complete, whenever the kill came
+            safe_open(broken / "state.safetensors", framework="pt").keys()  # it is complete, whenever the kill came
     assert kills == num_kills, (tmp_path / "stderr").read_text()
     assert losses(broken) == losses(tmp_path / "whole") and losses(broken)[-1][0] == updates
-    final = [checkpoint.load_file(run / "state.safetensors") for run in (broken, tmp_path / "whole")]
+    final = [load_file(run / "state.safetensors") for run in (broken, tmp_path / "whole")]
     assert all(torch.equal(final[0][name], tensor) for name, tensor in final[1].items())
 
 
@@ -124,7 +124,7 @@ def test_a_run_with_a_mixture_and_probes_resumes_exactly(corpus, tmp_path):
     train.main(["--run", str(whole), *options, "--max-updates", "60", "--out", str(out)])
     train.main(["--run", str(broken), *options, "--max-updates", "30"])
     train.main(["--run", str(broken), "--resume", *corpus, "--max-updates", "60"])
-    final = [checkpoint.load_file(run / "state.safetensors") for run in (broken, whole)]
+    final = [load_file(run / "state.safetensors") for run in (broken, whole)]
     assert all(torch.equal(final[0][name], tensor) for name, tensor in final[1].items())
     with np.load(out / "history.npz", allow_pickle=False) as file:
         facts, updates = json.loads(str(file["facts"])), file["updates"].tolist()

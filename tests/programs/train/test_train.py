@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from attention_atlas.model import checkpoint, train
 from attention_atlas.model.training.config import TrainConfig
@@ -40,9 +41,9 @@ def test_a_run_evaluates_keeps_the_better_weights_and_writes_a_checkpoint(corpus
     scores = [line["dev"] for line in lines if "dev" in line]
     assert [line["update"] for line in lines if "dev" in line] == [15, 30]
     assert {"loss", "mean_bleu", "de-en dev.de"} <= scores[0]["weights"].keys()
-    state = checkpoint.load_file(run / "state.safetensors")
+    state = load_file(run / "state.safetensors")
     kind = "average" if scores[-1]["averaged_is_better"] else "weight"
-    weights = checkpoint.load_file(out / "model.safetensors")
+    weights = load_file(out / "model.safetensors")
     for name, tensor in weights.items():
         assert torch.equal(tensor, state[f"{kind}.{name}"].half())
     with pytest.raises(ValueError, match="already holds a run"):
@@ -52,8 +53,8 @@ def test_a_run_evaluates_keeps_the_better_weights_and_writes_a_checkpoint(corpus
 
 
 def test_a_dev_sentence_beyond_the_limit_does_not_end_the_run(tokenizer):
+    from attention_atlas.model.train import validate
     from attention_atlas.model.training.sources.readers import Corpus
-    from attention_atlas.model.training.validate import validate
 
     model = build_tiny_model(tokenizer)
     state = TrainingState(model, torch.optim.Adam(model.parameters()), 0.0)
