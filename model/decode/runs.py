@@ -20,10 +20,9 @@ import torch
 from torch import Tensor
 
 from attention_atlas.model.config import ModelConfig
-from attention_atlas.model.nets.blocks import log_probabilities
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.places import registry
-from attention_atlas.model.nets.places.visit import Capture, has_visits
+from attention_atlas.model.nets.places.visit import Capture
 from attention_atlas.model.nets.sweep import Changes, Sweep, combine
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace import check_count, check_sequence
@@ -136,34 +135,6 @@ def run(
         source_mask,
         mask,
     )
-
-
-@torch.inference_mode()
-def target_log_probabilities(
-    model: Transformer,
-    sources: Sequence[list[int]],
-    targets: Sequence[list[int]],
-    *,
-    begin_id: int,
-    device: torch.device,
-    batch_size: int = 64,
-    interventions: Changes = NO_INTERVENTIONS,
-) -> list[list[float]]:
-    """Return the natural log-probability of each target token y1 .. yT given its source and the tokens before it."""
-    results: list[list[float]] = [[] for _ in sources]
-    pad_id, vocabulary = model.config.pad_id, model.config.num_target_tokens
-    by_length = sorted((i for i in range(len(sources)) if targets[i]), key=lambda i: len(targets[i]))
-    for batch in batched(by_length, batch_size):
-        inputs = pad([[begin_id, *targets[i][:-1]] for i in batch], pad_id).to(device)
-        output = model(pad([sources[i] for i in batch], pad_id).to(device), inputs, interventions=interventions)
-        ids = pad([targets[i] for i in batch], pad_id).to(device)
-        if has_visits(interventions):  # edits of logits depend on the position, which blocks of rows do not show
-            values = output.logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
-        else:
-            values = log_probabilities(output.project, output.hidden.flatten(0, 1), ids.flatten(), vocabulary)
-        for i, row in zip(batch, values.view(ids.shape).tolist()):
-            results[i] = row[: len(targets[i])]
-    return results
 
 
 def batched(items: Iterable, size: int) -> Iterator[tuple]:

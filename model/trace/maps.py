@@ -197,12 +197,9 @@ class AttentionMaps:
         """
         if not self.is_computed:
             return measure(self.weights)
-        return np.stack(
-            [
-                np.stack([measure(self.weights[layer, head]) for head in range(self.num_heads)])
-                for layer in range(self.num_layers)
-            ]
-        )
+        shape = self.num_layers, self.num_heads
+        heads = [measure(self.weights[place]) for place in np.ndindex(shape)]
+        return np.stack(heads).reshape(*shape, *heads[0].shape)
 
     @property
     def num_layers(self) -> int:

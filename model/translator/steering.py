@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.places import registry
 from attention_atlas.model.nets.sweep import Changes, Sweep, plain_part
-from attention_atlas.model.trace.edits import Add, Edit, Numbers, SteeringVector
+from attention_atlas.model.trace.edits import Add, Numbers, SteeringVector
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
@@ -62,9 +62,9 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     """
     plain = plain_part(changes)
     recipes = {
-        i: (place, recipe)
+        i: (place, edit.value)
         for i, (place, edit) in enumerate(plain.edits)
-        if (recipe := _recipe_without_vector(edit)) is not None
+        if isinstance(edit, Add) and isinstance(edit.value, SteeringVector) and edit.value.vector is None
     }
     if not recipes:
         return changes
@@ -84,15 +84,8 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     unedited = copy.copy(translator)
     unedited.changes = NO_INTERVENTIONS
     edits = list(plain.edits)
-    for (i, (place, recipe)), vector in zip(
-        recipes.items(), compute_vectors(unedited, list(recipes.values()), direction)
-    ):
-        edit = cast(Add, edits[i][1])
-        edits[i] = (place, replace(edit, value=replace(recipe, vector=Numbers.of(vector))))
+    vectors = compute_vectors(unedited, list(recipes.values()), direction)
+    for (i, (place, recipe)), vector in zip(recipes.items(), vectors):
+        edits[i] = (place, replace(edits[i][1], value=replace(recipe, vector=Numbers.of(vector))))
     plain = replace(plain, edits=tuple(edits))
     return replace(changes, interventions=plain) if isinstance(changes, Sweep) else plain
-
-
-def _recipe_without_vector(edit: Edit) -> SteeringVector | None:
-    value = edit.value if isinstance(edit, Add) else None
-    return value if isinstance(value, SteeringVector) and value.vector is None else None

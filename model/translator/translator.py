@@ -20,12 +20,13 @@ from attention_atlas.model.checkpoint import Checkpoint, Example
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.beam import BeamResult, beam_search
 from attention_atlas.model.decode.greedy import greedy
-from attention_atlas.model.decode.runs import AT_ONCE, Item, Run, batched, chunks, paired, run, target_log_probabilities
+from attention_atlas.model.decode.runs import AT_ONCE, Item, Run, batched, chunks, paired, run
 from attention_atlas.model.decode.trace_builder import Request
+from attention_atlas.model.nets import blocks
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.places.registry import Place, places
-from attention_atlas.model.nets.places.visit import At, check_positions
+from attention_atlas.model.nets.places.visit import At, check_positions, has_visits
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import Changes, Sweep, add_changes, changes_from_edits, combine
 from attention_atlas.model.nets.transformer import Transformer
@@ -398,6 +399,7 @@ class Translator:
         text = sentence if isinstance(sentence, str) else self.tokenizer.decode_source(ids)
         return self.tokenizer.source_tokens(ids, normalize_text(text))
 
+    @torch.inference_mode()
     def log_probabilities(
         self,
         sources: Sequence[Sentence],
@@ -419,15 +421,20 @@ class Translator:
         sources = [self.source_ids(source, direction) for source in sources]
         targets = [self.target_ids(target, direction) for target in targets]
         check_positions(self.changes, self.config, sources, self.max_tokens)
-        return target_log_probabilities(
-            self.model,
-            sources,
-            targets,
-            begin_id=self.tokenizer.begin_id,
-            device=self.device,
-            batch_size=batch_size,
-            interventions=self.changes,
-        )
+        results: list[list[float]] = [[] for _ in sources]
+        by_length = sorted((i for i in range(len(sources)) if targets[i]), key=lambda i: len(targets[i]))
+        for batch in batched(by_length, batch_size):
+            inputs = self.pad([[self.tokenizer.begin_id, *targets[i][:-1]] for i in batch])
+            output = self.model(self.pad([sources[i] for i in batch]), inputs, interventions=self.changes)
+            ids = self.pad([targets[i] for i in batch])
+            if has_visits(self.changes):  # edits of logits depend on the position, which blocks of rows do not show
+                values = output.logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
+            else:
+                hidden, vocabulary = output.hidden.flatten(0, 1), self.config.num_target_tokens
+                values = blocks.log_probabilities(output.project, hidden, ids.flatten(), vocabulary)
+            for i, row in zip(batch, values.view(ids.shape).tolist()):
+                results[i] = row[: len(targets[i])]
+        return results
 
     # Translations without maps
 
