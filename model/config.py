@@ -266,10 +266,12 @@ def from_json(cls: type, values: object):
     if not isinstance(values, dict):
         raise ValueError(f"{cls.__name__} must be a JSON object, found {type(values).__name__}")
     try:
-        return cls(**{name: _tuples(value) for name, value in values.items()})
+        return cls(**_tuples(values))
     except TypeError as error:  # it names the field
         raise ValueError(f"{cls.__name__} cannot be made of these fields: {error}") from error
 
 
 def _tuples(value: object) -> object:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+    if isinstance(value, dict):
+        return {name: _tuples(item) for name, item in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -18,7 +18,6 @@ from attention_atlas.model import checkpoint
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.program import (
     add_checkpoint,
-    add_limit,
     add_output,
     check_writable,
     command_line,
@@ -252,8 +251,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="RUN",
         help="also count the dev outputs that half precision changes, against the float32 weights of this run's folder",
     )
-    add_limit(parser)
-    add_output(parser, f"into {checkpoint.METRICS}")
+    add_output(parser, f"into {checkpoint.METRICS}", trial=True)
     add("--dry-run", action="store_true", help="write nothing")
     return parser.parse_args(argv)
 

@@ -30,7 +30,6 @@ from attention_atlas.model.files import write_json, write_section
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import (
     add_checkpoint,
-    add_limit,
     add_output,
     command_line,
     integer,
@@ -163,8 +162,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_checkpoint(parser)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for attention-atlas train")
-    add_limit(parser)
-    add_output(parser, f"{FILE}, and the tables in its card")
+    add_output(parser, f"{FILE}, and the tables in its card", trial=True)
     add("--randomised", type=integer(0), default=20, help="sentences to compare with redrawn weights; default 20")
     args = parser.parse_args(argv)
     if args.sentences and args.data:

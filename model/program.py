@@ -104,11 +104,20 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu, cuda or mps; default: the fastest that is available")
 
 
-def add_output(parser: argparse.ArgumentParser, file: str) -> None:
+def add_output(parser: argparse.ArgumentParser, file: str, *, trial: bool = False) -> None:
     """Add --out and --replace for the file of a measurement, which is by default a file of the checkpoint's folder.
 
-    file: the file's name, for --help; measurement_path() takes the same
+    file   the file's name, for --help; measurement_path() takes the same
+    trial  also add --limit, for a trial on a few sentences, which is written only if --out names a file
     """
+    if trial:
+        parser.add_argument(
+            "--limit",
+            type=integer(),
+            metavar="N",
+            help="a trial on the first N sentences of each direction; no measurement is written unless --out names a "
+            "file",
+        )
     parser.add_argument(
         "--out",
         type=Path,
@@ -141,16 +150,6 @@ def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None, *file_op
         if path is not None:
             check_file(path, args.replace)
     return args
-
-
-def add_limit(parser: argparse.ArgumentParser) -> None:
-    """Add --limit for a trial on a few sentences, which is written only if --out names a file."""
-    parser.add_argument(
-        "--limit",
-        type=integer(),
-        metavar="N",
-        help="a trial on the first N sentences of each direction; no measurement is written unless --out names a file",
-    )
 
 
 def measurement_path(args: argparse.Namespace, file: str) -> Path | None:

@@ -28,7 +28,6 @@ from attention_atlas.model.files import read_parallel
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import (
     add_checkpoint,
-    add_limit,
     add_output,
     command_line,
     integer,
@@ -141,8 +140,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for attention-atlas train")
     add("--directions", nargs="+", help="default: all of the checkpoint's")
-    add_limit(parser)
-    add_output(parser, HEADS)
+    add_output(parser, HEADS, trial=True)
     add(
         "--ablate",
         type=integer(0),

@@ -152,13 +152,8 @@ def _read_model(model: dict, path: str) -> tuple[dict[str, int], dict[str, float
     """Return the ids of all pieces and the scores by which SentencePiece ranks them."""
     kind, vocabulary = model.get("type"), model.get("vocab")
     if kind == "Unigram" and isinstance(vocabulary, list):
-        if not all(
-            isinstance(entry, list)
-            and len(entry) == 2
-            and isinstance(entry[0], str)
-            and isinstance(entry[1], (int, float))
-            for entry in vocabulary
-        ):
+        types = ([*map(type, entry)] if isinstance(entry, list) else None for entry in vocabulary)
+        if not all(pair in ([str, float], [str, int]) for pair in types):
             raise ValueError(f"{path}: an entry of the vocabulary is a piece and its score")
         ids, scores = {piece: i for i, (piece, _) in enumerate(vocabulary)}, dict(vocabulary)
     elif kind == "BPE" and isinstance(vocabulary, dict) and isinstance(model.get("merges"), list):

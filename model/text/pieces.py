@@ -64,14 +64,10 @@ class Symbols:
             dict(self.prefixes)
         except (TypeError, ValueError) as error:
             raise ValueError(f"the tokenizer's symbols cannot be read: {error}") from error
-        for name, value in (
-            ("pad_id", self.pad_id),
-            ("begin_id", self.begin_id),
-            ("end_id", self.end_id),
-            ("unknown_id", self.unknown_id),
-            *pairs,
-            *(("special_ids", i) for i in (*self.special_ids, *self.source_begin, *self.target_begin)),
-        ):
+        ids = [(name, getattr(self, name)) for name in ("pad_id", "begin_id", "end_id", "unknown_id")]
+        ids += pairs
+        ids += [("special_ids", i) for i in (*self.special_ids, *self.source_begin, *self.target_begin)]
+        for name, value in ids:
             if not is_integer(value, 0):
                 raise ValueError(f"the id of {name} must be a whole number from 0, found {value!r}")
 

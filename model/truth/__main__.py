@@ -19,7 +19,6 @@ from attention_atlas.model.files import checkpoint_folder, read_json, write_json
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import (
     add_checkpoint,
-    add_limit,
     add_output,
     command_line,
     measurement_path,
@@ -148,8 +147,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="FOLDER",
         help="a checkpoint that translates back; default: one in a neighbouring folder",
     )
-    add_limit(parser)
-    add_output(parser, f"{FILE}, and the tables in its card")
+    add_output(parser, f"{FILE}, and the tables in its card", trial=True)
     return parser.parse_args(argv)
 
 

@@ -103,13 +103,12 @@ def read(path: Path = FILE) -> Pace:
     """Read the measurements. Raises ValueError if the file is damaged."""
     try:
         pace = from_json(Pace, read_json(path))
-        lengths = tuple(pace.lengths)
-        seconds = {name: tuple(map(tuple, rows)) for name, rows in pace.seconds.items()}
-        if set(seconds) != set(CONFIGS) or any(len(rows) != len(lengths) for rows in seconds.values()):
-            raise ValueError(f"three numbers are expected for each of {len(lengths)} lengths and each network")
+        lengths = len(pace.lengths)
+        if set(pace.seconds) != set(CONFIGS) or any(len(rows) != lengths for rows in pace.seconds.values()):
+            raise ValueError(f"three numbers are expected for each of {lengths} lengths and each network")
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} does not say how long updates take: {error}") from error
-    return Pace(**{**vars(pace), "lengths": lengths, "seconds": seconds})
+    return pace
 
 
 def main(argv: list[str] | None = None) -> None:
