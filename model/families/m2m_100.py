@@ -45,9 +45,7 @@ def _m2m100(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[st
         if ids.get(symbol) != i:
             raise ValueError(f"{folder.path}/vocab.json: {symbol} must have id {i}, found {ids.get(symbol)}")
     known_codes = language_codes("wmt21" if settings.tokenizer.get("language_codes") == "wmt21" else "m2m100")
-    codes = language_ids(folder, settings.tokenizer, M2M100_SYMBOL) or {
-        code: i for i, code in enumerate(known_codes, len(ids))
-    }
+    codes = language_ids(folder, settings, M2M100_SYMBOL, known_codes, len(ids))
     return ids | {f"__{code}__": i for code, i in codes.items()}, codes, SourceRow.LANGUAGE_FIRST
 
 
@@ -56,11 +54,9 @@ def _nllb(folder: Folder, settings: Settings, spm: bytes) -> tuple[dict[str, int
     ids = fairseq_ids(spm)
     first = max(ids.values()) + 1
     # A folder made from the SentencePiece model alone names no languages.
-    codes = language_ids(folder, settings.tokenizer, NLLB_SYMBOL) or {
-        code: i for i, code in enumerate(language_codes("nllb"), first)
-    }
+    codes = language_ids(folder, settings, NLLB_SYMBOL, language_codes("nllb"), first)
     ids |= codes
-    ids |= language_ids(folder, settings.tokenizer, MASK) or {"<mask>": first + len(codes)}
+    ids |= language_ids(folder, settings, MASK, ["<mask>"], first + len(codes))
     legacy = settings.tokenizer.get("legacy_behaviour") is True
     return ids, codes, SourceRow.LANGUAGE_LAST if legacy else SourceRow.LANGUAGE_FIRST
 

@@ -38,12 +38,10 @@ def _vocabulary(folder: Folder, settings: Settings, config: ModelConfig) -> Voca
     ids = fairseq_ids(spm)
     first = max(ids.values()) + 1
     is_first_mbart = begin >= first  # its decoder starts from a language
-    codes = language_ids(folder, settings.tokenizer, SYMBOL) or {
-        code: i for i, code in enumerate(language_codes("mbart" if is_first_mbart else "mbart50"), first)
-    }
+    codes = language_ids(folder, settings, SYMBOL, language_codes("mbart" if is_first_mbart else "mbart50"), first)
     ids |= codes
     if max(ids.values()) + 1 < config.vocabulary_size:
-        ids |= language_ids(folder, settings.tokenizer, MASK) or {"<mask>": max(ids.values()) + 1}
+        ids |= language_ids(folder, settings, MASK, ["<mask>"], max(ids.values()) + 1)
     row = SourceRow.LANGUAGE_LAST if is_first_mbart else SourceRow.LANGUAGE_FIRST
     tokenizer, nameless = fairseq_tokenizer(
         config, spm, ids, codes, begin_id=begin, source_row=row, forced=not is_first_mbart

@@ -169,7 +169,7 @@ def _vocabulary(folder: Folder, settings: Settings, config: ModelConfig) -> tupl
         raise ValueError(f"{folder.path}: the vocabulary has no <unk>")
     sentinels = {int(match[1]): i for piece, i in ids.items() if (match := SENTINEL.fullmatch(piece))}
     if not sentinels:
-        named = language_ids(folder, settings.tokenizer, SENTINEL)
+        named = language_ids(folder, settings, SENTINEL)
         sentinels = {int(n): i for n, i in named.items()} or _number_sentinels(settings, ids, is_bytes=not spm)
     sentinels = {n: i for n, i in sorted(sentinels.items()) if i < config.vocabulary_size}
     ids = {piece: i for piece, i in ids.items() if i not in set(sentinels.values())}

@@ -11,12 +11,13 @@ import base64
 import binascii
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from attention_atlas.model.config import LIMITS, ModelConfig
 from attention_atlas.model.families.folder import Folder
+from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_json
 from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from attention_atlas.model.text.splitters import HEADER, SentencePieces
@@ -209,13 +210,15 @@ def language_codes(name: str) -> tuple[str, ...]:
     return tuple(read_json(Path(__file__).with_name("language_codes.json"))[name])
 
 
-def language_ids(folder: Folder, settings: dict, form: re.Pattern) -> dict[str, int]:
-    """Return code -> id of the language symbols that the folder's own files name; {} if they name none.
+def language_ids(
+    folder: Folder, settings: Settings, form: re.Pattern, default: Iterable[str] = (), first: int = 0
+) -> dict[str, int]:
+    """Return code -> id of the language symbols that the folder's own files name.
 
-    tokenizer_config.json is asked first, then tokenizer.json, then added_tokens.json. form: the pattern of a symbol,
-    with its code in a group.
+    tokenizer_config.json is asked first, then tokenizer.json, then added_tokens.json. If they name none, the default
+    codes have ids from `first` on. form: the pattern of a symbol, with its code in a group.
     """
-    declared = settings.get("added_tokens_decoder")
+    declared = settings.tokenizer.get("added_tokens_decoder")
     pairs = (
         [(str(i), token.get("content")) for i, token in declared.items() if isinstance(token, dict)]
         if isinstance(declared, dict)
@@ -226,7 +229,8 @@ def language_ids(folder: Folder, settings: dict, form: re.Pattern) -> dict[str, 
         added = folder.json(TOKENIZER_JSON, limit=MAX_VOCABULARY_BYTES).get("added_tokens")
         tokens = [token for token in added if isinstance(token, dict)] if isinstance(added, list) else []
         codes = _match_codes([(str(token.get("id")), token.get("content")) for token in tokens], form)
-    return codes or _match_codes([(str(i), text) for text, i in folder.json("added_tokens.json").items()], form)
+    codes = codes or _match_codes([(str(i), text) for text, i in folder.json("added_tokens.json").items()], form)
+    return codes or {code: i for i, code in enumerate(default, first)}
 
 
 def _match_codes(pairs: list[tuple[str, object]], form: re.Pattern) -> dict[str, int]:
