@@ -201,13 +201,9 @@ def whole_stacks(
 def torch_unit(ours: GatedUnit) -> nn.GRU:
     """Return nn.GRU with one layer in one direction and our weights."""
     theirs = nn.GRU(ours.read.in_features, ours.recall.in_features, batch_first=True)
+    matrices = {"ih": ours.read.state_dict(), "hh": ours.recall.state_dict()}
     theirs.load_state_dict(
-        {
-            "weight_ih_l0": ours.read.weight.detach(),
-            "bias_ih_l0": ours.read.bias.detach(),
-            "weight_hh_l0": ours.recall.weight.detach(),
-            "bias_hh_l0": ours.recall.bias.detach(),
-        }
+        {f"{name}_{part}_l0": tensor for part, state in matrices.items() for name, tensor in state.items()}
     )
     return theirs.to(ours.read.weight.device, ours.read.weight.dtype).eval()
 

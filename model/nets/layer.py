@@ -271,12 +271,9 @@ class SourceMemory:
 
     def select(self, rows: Tensor) -> SourceMemory:
         """Return the batch rows [new_batch], without records."""
-        return SourceMemory(
-            self.memory.index_select(0, rows),
-            None if self.mask is None else self.mask.index_select(0, rows),
-            projected={
-                layer: (keys.index_select(0, rows), values.index_select(0, rows))
-                for layer, (keys, values) in self.projected.items()
-            },
-            padded_lengths=None if self.padded_lengths is None else self.padded_lengths.index_select(0, rows),
-        )
+
+        def take(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor.index_select(0, rows)
+
+        projected = {layer: (take(keys), take(values)) for layer, (keys, values) in self.projected.items()}
+        return SourceMemory(take(self.memory), take(self.mask), (), projected, take(self.padded_lengths))

@@ -77,14 +77,8 @@ class BatchLimits:
         MIN_TOKENS fit.
         """
         most = min(config.reach, self.tokens)
-        fitting = (
-            bisect_right(
-                range(most + 1),
-                False,
-                key=lambda n: FLOAT * config.long_text_numbers(n, n) > self.batch_bytes,
-            )
-            - 1
-        )
+        lengths = range(most + 1)
+        fitting = bisect_right(lengths, self.batch_bytes, key=lambda n: FLOAT * config.long_text_numbers(n, n)) - 1
         if fitting < min(MIN_TOKENS, most):
             raise ValueError(
                 f"this model is too large: what a text of {MIN_TOKENS} tokens leads to does not fit into "

@@ -188,16 +188,12 @@ class Interventions:
             for name in ("source_positions", "target_positions")
             if getattr(other, name) != Positions()
         }
-        return replace(
-            self,
-            heads_off=self.heads_off | other.heads_off,
-            cut_edges=self.cut_edges | other.cut_edges,
-            zeroed_edges=self.zeroed_edges | other.zeroed_edges,
-            patches=self.patches | other.patches,
-            edits=self.edits + other.edits,
-            in_words="; ".join(filter(None, (self.in_words, other.in_words))),
-            **positions,
-        )
+        sets = {
+            name: getattr(self, name) | getattr(other, name)
+            for name in ("heads_off", "cut_edges", "zeroed_edges", "patches")
+        }
+        in_words = "; ".join(filter(None, (self.in_words, other.in_words)))
+        return replace(self, **sets, **positions, edits=self.edits + other.edits, in_words=in_words)
 
     @property
     def is_repeatable(self) -> bool:

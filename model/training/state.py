@@ -12,6 +12,8 @@ from safetensors.torch import save_file
 from attention_atlas.model.files import replace_file
 from attention_atlas.model.nets.transformer import Transformer
 
+POSITION = ("update", "epoch", "batch", "tokens", "seconds")
+
 
 class TrainingState:
     """The weights, their moving average, the optimiser's moments, the position in the data and the random states.
@@ -60,16 +62,7 @@ class TrainingState:
         tensors["random.cpu"] = torch.get_rng_state()
         if (kind := self.loss_sum.device.type) != "cpu":
             tensors[f"random.{kind}"] = torch.get_device_module(kind).get_rng_state()
-        position = json.dumps(
-            {
-                "update": self.update,
-                "epoch": self.epoch,
-                "batch": self.batch,
-                "loss_sum": self.loss_sum.item(),
-                "tokens": self.tokens,
-                "seconds": self.seconds,
-            }
-        )
+        position = json.dumps({name: getattr(self, name) for name in POSITION} | {"loss_sum": self.loss_sum.item()})
         tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         replace_file(path, lambda partial: save_file(tensors, partial, metadata={"place": position}))
 
@@ -82,9 +75,9 @@ class TrainingState:
                 self._load_tensors(file)
         except (SafetensorError, OSError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path} is not the state of this run: {error}") from error
-        self.update, self.epoch, self.batch = position["update"], position["epoch"], position["batch"]
+        for name in POSITION:
+            setattr(self, name, position.get(name, 0))
         self.loss_sum.fill_(position.get("loss_sum", 0.0))
-        self.tokens, self.seconds = position.get("tokens", 0), position.get("seconds", 0.0)
 
     def _load_tensors(self, file) -> None:
         for i, (name, parameter) in enumerate(self.model.named_parameters()):
