@@ -248,10 +248,8 @@ def score_files(
     scores = []
     for number, (gold_line, line) in enumerate(read_parallel(gold, links), 1):
         try:
-            reference, candidate = (
-                parse_links(gold_line, first=gold_first),
-                parse_links(line, first=links_first).possible,
-            )
+            reference = parse_links(gold_line, first=gold_first)
+            candidate = parse_links(line, first=links_first).possible
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from error
         scores.append(score_links(transpose_links(candidate) if reversed_links else candidate, reference))

@@ -228,7 +228,10 @@ def beam_search(
         continuing = set(next_owners)
         alive = [s for s in alive if s.index in continuing]
         if alive:
-            _rearrange(decoder, rows, same_sources=owners == next_owners)
+            if owners != next_owners:
+                decoder.select(torch.tensor(rows, device=start.device))
+            elif rows != list(range(len(rows))):  # the cache is copied only where the rows changed
+                decoder.reorder(torch.tensor(rows, device=start.device))
             decoder.append(torch.tensor(tokens, device=start.device))
     return [s.result() for s in sentences]
 
@@ -239,14 +242,3 @@ def _best_tokens(logits: Tensor, count: int) -> tuple[list[list[float]], list[li
     # Ranked by logits: the softmax rounds, and could tie tokens that greedy decoding distinguishes.
     top, ids = logits.topk(min(count, logits.shape[-1]), dim=-1)
     return (exact(top) - exact(logits.logsumexp(-1, keepdim=True))).tolist(), ids.tolist()
-
-
-def _rearrange(decoder: StepDecoder, rows: list[int], *, same_sources: bool) -> None:
-    """Make `rows` the decoder's batch, and copy its cache only where they changed."""
-    if same_sources and rows == list(range(len(rows))):
-        return
-    index = torch.tensor(rows, device=decoder.prefix.device)
-    if same_sources:
-        decoder.reorder(index)
-    else:
-        decoder.select(index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +27,8 @@ class LongTextCache:
     >>> model.forward(source, target, interventions=cache.storing)
     >>> cache.maps(AttentionKind.CROSS)[2, 5]  # layer 2, head 5: [query, key], equal to the pass's own to the last bit
     """
+
+    kinds: ClassVar[tuple[AttentionKind, ...]] = TRANSFORMER_KINDS
 
     model: Transformer
     changes: Changes
@@ -60,10 +63,6 @@ class LongTextCache:
             self._arrays[name] = np.empty((layers, *x.shape[1:]), np.float32)
         torch.from_numpy(self._arrays[name])[int(layer)] = x[0]
         return x
-
-    @property
-    def kinds(self) -> tuple[AttentionKind, ...]:
-        return TRANSFORMER_KINDS
 
     def maps(self, kind: AttentionKind, row: int = 0) -> ComputedWeights:
         """Return every map of a kind, to be indexed like an array [layers, heads, query, key]."""

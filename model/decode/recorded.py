@@ -82,6 +82,8 @@ class StepRecorder:
 class StepMaps:
     """The attention maps of a decode, computed from its steps' queries and keys when they are read."""
 
+    kinds = TRANSFORMER_KINDS
+
     def __init__(self, steps: StepRecorder, model: Transformer, source: SourceMemory, changes: Changes) -> None:
         self.model, self.changes = model, changes
         # Small maps are computed on the CPU, without launching kernels for each sentence; edits have their own device.
@@ -97,10 +99,6 @@ class StepMaps:
         self.encoder = torch.stack([record.self_attention.weights for record in source.records]).to(self.device)
         self.source_keys = torch.stack([source.keys_values(layer)[0] for layer in layers]).to(self.device)
         self.source_mask = None if source.mask is None else source.mask.to(self.device)
-
-    @property
-    def kinds(self) -> tuple[AttentionKind, ...]:
-        return TRANSFORMER_KINDS
 
     @torch.inference_mode()
     def maps(self, kind: AttentionKind, row: int) -> Tensor:
