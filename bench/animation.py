@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 from bench.common import ROOT
 from bench.load import APP, running_server
 from bench.page.stage import launch_chromium
@@ -77,7 +77,7 @@ def write(frames: list[Image.Image], durations: list[int], path: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.animation", __doc__)
+    parser = CommandLine("python -m bench.animation", __doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "app.webp", help="default docs/app.webp")
     args = parser.parse_args(argv)
     with running_server(*APP) as (port, _), sync_playwright() as playwright:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from attention_atlas.model.program import add_json, command_line, parse_args, run_program
+from attention_atlas.model.program import CommandLine, parse_args, run_program
 from bench.common import ROOT, Measurement, write_json
 from bench.page.explorer import first_paint, growth, head_switches, large_map, payload_size
 from bench.page.loading import entered, first_view, idle, openings
@@ -27,8 +27,8 @@ MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.browser", __doc__)
-    add_json(parser, "write a list of {name, value, unit}")
+    parser = CommandLine("python -m bench.browser", __doc__)
+    parser.add_json("write a list of {name, value, unit}")
     parser.add_argument("--only", nargs="*", help=f"of {', '.join(m.__name__ for m in MEASUREMENTS)}")
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
     args = parse_args(parser, argv)

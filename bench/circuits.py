@@ -23,7 +23,7 @@ from attention_atlas.model.analysis.lenses.decoder import streams_of
 from attention_atlas.model.analysis.lenses.encoder import top_pieces
 from attention_atlas.model.analysis.why.methods import relevance
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, integer, parse_args, run_program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, CommandLine, integer, parse_args, run_program
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.translator import Translator
@@ -85,11 +85,11 @@ TASKS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.circuits", __doc__)
+    parser = CommandLine("python -m bench.circuits", __doc__)
     parser.add_argument("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
     parser.add_argument("--times", action="store_true", help="only how long it takes")
     parser.add_argument("--runs", type=integer(), default=5, help="of which the median is taken, default 5")
-    add_json(parser, "also write the lines as one list")
+    parser.add_json("also write the lines as one list")
     args = parse_args(parser, argv)
     translator = Translator.load(args.checkpoint, "cpu")
     rows = chain(() if args.times else decisions(translator), times(translator, args.runs))

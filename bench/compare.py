@@ -18,7 +18,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
-from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, integer, parse_args, run_program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, CommandLine, integer, parse_args, run_program
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # transformers builds a model here and must not fetch one
 
@@ -42,7 +42,7 @@ from bench.speed import LENGTHS
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.compare", __doc__)
+    parser = CommandLine("python -m bench.compare", __doc__)
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
     add("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> None:
     add("--growth-lengths", type=int, nargs="+", default=list(growth.LENGTHS), help="default 8 16 .. 512")
     add("--growth-batches", type=int, nargs="+", default=list(growth.BATCHES), help="default 1 2 .. 64")
     add("--png", type=Path, metavar="FILE", help="draw the growth")
-    add_json(parser)
+    parser.add_json()
     args = parse_args(parser, argv, "png")
     measurements = []
     with torch_threads(args.threads):

@@ -23,7 +23,7 @@ import torch
 from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.decode.recorded import greedy_with_records
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, parse_args, run_program
+from attention_atlas.model.program import CommandLine, parse_args, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.training.batches import Batch, make_batch, plan_batches
@@ -62,11 +62,11 @@ class Bench:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.cuda", __doc__)
-    add_checkpoint(parser)
+    parser = CommandLine("python -m bench.cuda", __doc__)
+    parser.add_checkpoint()
     parser.set_defaults(device="cuda")
     parser.add_argument("--minutes", type=float, default=9.0, help="no part begins later, default 9")
-    add_json(parser, "write the results here after every part")
+    parser.add_json("write the results here after every part")
     args = parse_args(parser, argv)
     cpu, gpu = (Translator.load(args.checkpoint, device) for device in ("cpu", args.device))
     bench = Bench(cpu, gpu, time.monotonic() + 60 * args.minutes)

@@ -24,7 +24,7 @@ from http.client import HTTPConnection, HTTPException, HTTPMessage
 from itertools import cycle, islice
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, parse_args, run_program
+from attention_atlas.model.program import CommandLine, parse_args, run_program
 from bench.common import ROOT, write_json
 from bench.ports import free_port
 
@@ -242,12 +242,12 @@ def processor_seconds(pid: int) -> float:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = command_line("python -m bench.load", __doc__)
+    parser = CommandLine("python -m bench.load", __doc__)
     parser.add_argument("--seconds", type=float, default=60, help="length of each load (60)")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 10, 50], help="callers at once (1 10 50)")
     parser.add_argument("--soak", type=float, default=300, help="length of the run that watches memory (300; 0: none)")
     parser.add_argument("--sessions", type=int, default=500, help="page sessions opened and left (500)")
-    add_json(parser, "also write the figures to this file")
+    parser.add_json("also write the figures to this file")
     parser.add_argument("--app", nargs=argparse.REMAINDER, default=[], help="what follows goes to app.py")
     args = parse_args(parser, argv)
     figures: dict[str, object] = {"cores": len(os.sched_getaffinity(0))}

@@ -34,7 +34,7 @@ from attention_atlas.model import processor
 from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets.decoder_step import DecoderStep
 from attention_atlas.model.nets.layer import SourceMemory
-from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, parse_args, run_program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, CommandLine, parse_args, run_program
 from attention_atlas.model.serve.limits import BatchLimits
 from attention_atlas.model.translator import Translator, tracing
 from bench import load, speed
@@ -280,7 +280,7 @@ SECTIONS = {"step": step, "opening": opening, "visitors": visitors}
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m bench.own", __doc__)
+    parser = CommandLine("python -m bench.own", __doc__)
     add = parser.add_argument
     add("--sections", nargs="+", choices=tuple(SECTIONS), default=["step", "opening"], help="default: step opening")
     add(
@@ -296,7 +296,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--starts", type=int, default=3, help="new processes for each folder, default 3")
     add("--tokens", type=int, default=UNLIMITED, help="of the visitors' longer text; default: as many as may be")
     add("--visitors", type=int, default=50, help="at once, default 50")
-    add_json(parser)
+    parser.add_json()
     args = parse_args(parser, argv)
     if args.shapes == [SHIPPED] and args.sections == ["opening"]:
         parser.error("the shipped model has no section opening")

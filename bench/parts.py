@@ -24,7 +24,7 @@ from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import RecordedDecode, StepRecorder
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.decode.trace_builder import Request, build_trace
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
+from attention_atlas.model.program import CommandLine, integer, parse_args, run_program
 from attention_atlas.model.serve.cores import Cores
 from attention_atlas.model.serve.device import cores
 from attention_atlas.model.trace.storage import to_npz
@@ -43,8 +43,8 @@ SENTENCES = 64
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.parts", __doc__)
-    add_checkpoint(parser)
+    parser = CommandLine("python -m bench.parts", __doc__)
+    parser.add_checkpoint()
     parser.add_argument("--sections", nargs="+", choices=tuple(SECTIONS), default=list(SECTIONS), help="default: all")
     parser.add_argument("--panels", nargs="+", help="names of those to open, default: all")
     parser.add_argument("--cores", type=integer(), default=cores(), help="that a visitor may have, default: all")
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
         "--runs", type=integer(), default=5, help="of which the least is taken, of panels the median, default 5"
     )
     parser.add_argument("--starts", type=integer(), default=3, help="new processes, default 3")
-    add_json(parser, "also write the rows as one list")
+    parser.add_json("also write the rows as one list")
     args = parse_args(parser, argv)
     with torch_threads(1):
         translator = Translator.load(args.checkpoint, "cpu")

@@ -14,7 +14,7 @@ from types import FrameType
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from bench.common import ROOT
@@ -106,7 +106,7 @@ def paths(checkpoints: Path) -> dict[str, list[str]]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.path", __doc__)
+    parser = CommandLine("python -m bench.path", __doc__)
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
     args = parser.parse_args(argv)
     for name, files in paths(args.checkpoints).items():

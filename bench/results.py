@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from attention_atlas.model.analysis.trust import FILE
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 from attention_atlas.model.truth import report
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,7 +31,7 @@ docs/results/domains/STATE.CHECKPOINT.json` adds to a column."""
 
 
 def main(argv: list[str] | None = None) -> None:
-    command_line("python -m bench.results", __doc__).parse_args(argv)
+    CommandLine("python -m bench.results", __doc__).parse_args(argv)
     PAGE.write_text(page(ROOT / "checkpoints", FOLDER), encoding="utf-8")
     print(PAGE.relative_to(ROOT))
 

@@ -24,7 +24,7 @@ from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
+from attention_atlas.model.program import CommandLine, integer, parse_args, run_program
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.train import Trainer
@@ -47,16 +47,16 @@ LENGTHS = (8, 16, 32, 64)  # target tokens
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.speed", __doc__)
+    parser = CommandLine("python -m bench.speed", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add("--threads", type=integer(), default=2, help="of torch on the CPU, default 2")
     add("--lengths", type=int, nargs="+", default=list(LENGTHS), help="target tokens, default 8 16 32 64")
     add("--repeats", type=integer(), default=9, help="of each decode, default 9")
     add("--sentences", type=integer(), default=256, help="of the batch, default 256")
     add("--updates", type=integer(), default=5, help="of training, default 5")
     add("--starts", type=integer(), default=3, help="new processes, default 3")
-    add_json(parser)
+    parser.add_json()
     args = parse_args(parser, argv)
     with torch_threads(args.threads):
         measurements = measure(Translator.load(args.checkpoint, args.device), args)

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from attention_atlas.model.nets import networks
-from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, parse_args, run_program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, CommandLine, parse_args, run_program
 from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import corpora, settings
 from attention_atlas.model.training.toy.run import ToyRun
@@ -74,11 +74,11 @@ def translate_during_training(translator: Translator, text: str, visitors: int, 
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.toy", __doc__)
+    parser = CommandLine("python -m bench.toy", __doc__)
     parser.add_argument("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT)
     parser.add_argument("--updates", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
-    add_json(parser)
+    parser.add_json()
     args = parse_args(parser, argv)
     torch.set_num_threads(1)
     rounds = [(train_alone(args.updates), *train_with_frames(args.updates)) for _ in range(args.rounds)]

@@ -7,7 +7,7 @@ under a translation, the panel Trust, thirty passes with dropout, and two models
 from __future__ import annotations
 
 from attention_atlas.model.analysis.model_comparison import compare_models
-from attention_atlas.model.program import add_checkpoint, add_json, command_line, integer, parse_args, run_program
+from attention_atlas.model.program import CommandLine, integer, parse_args, run_program
 from attention_atlas.model.serve.device import share_cores
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.scene import Scene
@@ -20,10 +20,10 @@ BARS = {"line": 0.03, "panel": 0.3, "dropout": 1.5, "two models": 0.4}  # second
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.trust", __doc__)
-    add_checkpoint(parser)
+    parser = CommandLine("python -m bench.trust", __doc__)
+    parser.add_checkpoint()
     parser.add_argument("--runs", type=integer(), default=9, help="default 9")
-    add_json(parser, "also write the report there")
+    parser.add_json("also write the report there")
     args = parse_args(parser, argv)
     share_cores(options.parse([]).concurrency)  # as the app does
     translator = Translator.load(args.checkpoint, args.device)

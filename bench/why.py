@@ -27,7 +27,7 @@ from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import DEFAULT_CHECKPOINT, add_json, command_line, integer, parse_args, run_program
+from attention_atlas.model.program import DEFAULT_CHECKPOINT, CommandLine, integer, parse_args, run_program
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.why.attribution import Columns, Question
@@ -51,13 +51,13 @@ UNCOUNTED = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.why", __doc__)
+    parser = CommandLine("python -m bench.why", __doc__)
     parser.add_argument("--checkpoint", type=Path, default=DEFAULT_CHECKPOINT, help=f"default {DEFAULT_CHECKPOINT}")
     parser.add_argument("--size", choices=tuple(BARS), default="shipped", help="of the checkpoint, or random weights")
     parser.add_argument("--all", action="store_true", help="the checkpoint, and each size after it")
     parser.add_argument("--heads", type=int, help="how many heads to measure; default all, of the largest size 16")
     parser.add_argument("--runs", type=integer(), default=5, help="of which the median is taken, default 5")
-    add_json(parser, "also write the lines as one list")
+    parser.add_json("also write the lines as one list")
     args = parse_args(parser, argv)
     sizes = BARS if args.all else [args.size]
     write_json(args.json, print_rows(row for size in sizes for row in measure(size, args)))

@@ -40,7 +40,7 @@ from attention_atlas.model.analysis.alignment.choose import (
 from attention_atlas.model.analysis.alignment.monotone import link_by_jumps, link_by_path
 from attention_atlas.model.files import read_parallel
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import add_checkpoint, command_line, integer, refuse_existing, run_program
+from attention_atlas.model.program import CommandLine, integer, refuse_existing, run_program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.alignment import (
     SYMMETRISATIONS,
@@ -257,10 +257,10 @@ def score_files(
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas align", __doc__)
+    parser = CommandLine("attention-atlas align", __doc__)
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="source and target, line by line, words between spaces")
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add("--direction", help="from the first file's language to the second's; default: the checkpoint's first")
     add("--reverse", type=Path, metavar="FOLDER", help="a checkpoint that translates back")
     add(

@@ -12,7 +12,7 @@ from attention_atlas.model.families.card import Origin, read_origin
 from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.vocabulary import UNNAMED
 from attention_atlas.model.files import CONFIG, checkpoint_folder, replace_file
-from attention_atlas.model.program import command_line, refuse_existing, run_program
+from attention_atlas.model.program import CommandLine, refuse_existing, run_program
 from attention_atlas.model.text.pieces import PieceTokenizer
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import Side
@@ -121,7 +121,7 @@ def _plain(text: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas convert", __doc__)
+    parser = CommandLine("attention-atlas convert", __doc__)
     parser.add_argument("model", help="a folder as transformers saves it, or an id on the Hugging Face Hub")
     parser.add_argument("--out", type=Path, help="the new folder (default: checkpoints/NAME)")
     parser.add_argument("--replace", action="store_true", help="overwrite an existing checkpoint")

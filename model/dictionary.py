@@ -16,14 +16,7 @@ from attention_atlas.model.analysis.units.dictionary import FILE, StoredDictiona
 from attention_atlas.model.analysis.units.measure import measure_qualities, rows_of
 from attention_atlas.model.analysis.why.means import choose_sentences
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import (
-    add_checkpoint,
-    add_output,
-    command_line,
-    integer,
-    measurement_path,
-    run_program,
-)
+from attention_atlas.model.program import CommandLine, integer, measurement_path, run_program
 from attention_atlas.model.training import corpora
 from attention_atlas.model.translator import Translator
 
@@ -78,10 +71,10 @@ def sentences(args: argparse.Namespace, translator: Translator) -> dict[str, lis
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas dictionary", __doc__)
+    parser = CommandLine("attention-atlas dictionary", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
-    add_output(parser, FILE)
+    parser.add_checkpoint()
+    parser.add_output(FILE)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--data", type=Path, help="or the dev parts of the corpora in this folder")
     add("--layer", type=integer(), help="of the encoder, from 1; default: the last but one")

@@ -16,15 +16,7 @@ import torch
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.program import (
-    add_checkpoint,
-    add_output,
-    check_writable,
-    command_line,
-    refuse_existing,
-    require,
-    run_program,
-)
+from attention_atlas.model.program import CommandLine, check_writable, refuse_existing, require, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.train import chosen_model
 from attention_atlas.model.training import corpora
@@ -221,9 +213,9 @@ def _count_changes(first: list[list[int]], second: list[list[int]]) -> int:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas evaluate", __doc__)
+    parser = CommandLine("attention-atlas evaluate", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/, as for training")
     add(
         "--pair",
@@ -251,7 +243,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="RUN",
         help="also count the dev outputs that half precision changes, against the float32 weights of this run's folder",
     )
-    add_output(parser, f"into {checkpoint.METRICS}", trial=True)
+    parser.add_output(f"into {checkpoint.METRICS}", trial=True)
     add("--dry-run", action="store_true", help="write nothing")
     return parser.parse_args(argv)
 

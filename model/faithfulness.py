@@ -28,14 +28,7 @@ from attention_atlas.model.analysis.why.means import Means, load_means, project_
 from attention_atlas.model.analysis.why.methods import METHODS, attention
 from attention_atlas.model.files import write_json, write_section
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import (
-    add_checkpoint,
-    add_output,
-    command_line,
-    integer,
-    measurement_path,
-    run_program,
-)
+from attention_atlas.model.program import CommandLine, integer, measurement_path, run_program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.survey.survey import OWN
 from attention_atlas.model.trace.why.faithfulness import BAR, MARGIN, Faithfulness, best_method
@@ -157,12 +150,12 @@ def _wrapped(paragraph: str) -> str:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas faithfulness", __doc__)
+    parser = CommandLine("attention-atlas faithfulness", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for attention-atlas train")
-    add_output(parser, f"{FILE}, and the tables in its card", trial=True)
+    parser.add_output(f"{FILE}, and the tables in its card", trial=True)
     add("--randomised", type=integer(0), default=20, help="sentences to compare with redrawn weights; default 20")
     args = parser.parse_args(argv)
     if args.sentences and args.data:

@@ -18,14 +18,7 @@ from attention_atlas.model.analysis.lenses.encoder import measure_hits
 from attention_atlas.model.analysis.lenses.fit import SLOPES, fit
 from attention_atlas.model.analysis.lenses.storage import FILE, HitRates, Lenses, save
 from attention_atlas.model.analysis.why.means import choose_sentences
-from attention_atlas.model.program import (
-    add_checkpoint,
-    add_output,
-    command_line,
-    integer,
-    measurement_path,
-    run_program,
-)
+from attention_atlas.model.program import CommandLine, integer, measurement_path, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.sources.folder import read_folder
 from attention_atlas.model.training.sources.readers import read_aligned
@@ -84,10 +77,10 @@ def measure(translator: Translator, lenses: Lenses, pairs: Pairs) -> dict[str, H
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas lenses", __doc__)
+    parser = CommandLine("attention-atlas lenses", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
-    add_output(parser, FILE)
+    parser.add_checkpoint()
+    parser.add_output(FILE)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add(
         "--pair",

@@ -11,7 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from attention_atlas.model.analysis.why.means import FILE, choose_sentences, compute_means, save_means
-from attention_atlas.model.program import add_checkpoint, add_output, command_line, measurement_path, run_program
+from attention_atlas.model.program import CommandLine, measurement_path, run_program
 from attention_atlas.model.translator import Translator
 
 
@@ -27,10 +27,10 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas means", __doc__)
+    parser = CommandLine("attention-atlas means", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
-    add_output(parser, FILE)
+    parser.add_checkpoint()
+    parser.add_output(FILE)
     add("--sentences", type=Path, help="a file, one a line; default: this project's own in the source languages")
     add("--directions", nargs="+", help="for --sentences; default: all of the checkpoint's")
     return parser.parse_args(argv)

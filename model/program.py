@@ -1,7 +1,7 @@
 """Shared parts of the programs: options of the command line, error messages and exit codes.
 
 Each program is a module with a function `main(argv=None)`, which it runs by `run_program(main)`. Usually main() builds
-a parser by command_line() and the add_ functions.
+a CommandLine, whose add_ methods add the options that programs share.
 """
 
 from __future__ import annotations
@@ -82,59 +82,58 @@ def require(*packages: str) -> None:
         importlib.import_module(package)
 
 
-def command_line(name: str, about: str) -> argparse.ArgumentParser:
-    """Return the parser of the program `name`, such as "attention-atlas train".
+class CommandLine(argparse.ArgumentParser):
+    """The parser of a program, such as "attention-atlas train", with the options that several programs have.
 
     about: the docstring of the program's module, which --help prints
     """
-    return argparse.ArgumentParser(prog=name, description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
 
+    def __init__(self, name: str, about: str) -> None:
+        super().__init__(prog=name, description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
 
-def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Add --checkpoint, which becomes a folder also where a shipped checkpoint is named, and --device.
+    def add_checkpoint(self) -> None:
+        """Add --checkpoint, which becomes a folder also where a shipped checkpoint is named, and --device.
 
-    A program that writes into the folder calls measurement_path() or check_writable() first.
-    """
-    parser.add_argument(
-        "--checkpoint",
-        type=checkpoint_folder,
-        default=str(DEFAULT_CHECKPOINT),  # argparse converts a string as if it were typed
-        help=f"a folder, or the name of a shipped checkpoint; default {DEFAULT_CHECKPOINT}",
-    )
-    parser.add_argument("--device", help="cpu, cuda or mps; default: the fastest that is available")
-
-
-def add_output(parser: argparse.ArgumentParser, file: str, *, trial: bool = False) -> None:
-    """Add --out and --replace for the file of a measurement, which is by default a file of the checkpoint's folder.
-
-    file   the file's name, for --help; measurement_path() takes the same
-    trial  also add --limit, for a trial on a few sentences, which is written only if --out names a file
-    """
-    if trial:
-        parser.add_argument(
-            "--limit",
-            type=integer(),
-            metavar="N",
-            help="a trial on the first N sentences of each direction; no measurement is written unless --out names a "
-            "file",
+        A program that writes into the folder calls measurement_path() or check_writable() first.
+        """
+        self.add_argument(
+            "--checkpoint",
+            type=checkpoint_folder,
+            default=str(DEFAULT_CHECKPOINT),  # argparse converts a string as if it were typed
+            help=f"a folder, or the name of a shipped checkpoint; default {DEFAULT_CHECKPOINT}",
         )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help=f"default: {file} in the checkpoint's folder; required if the checkpoint came with the installed package",
-    )
-    _add_replace(parser)
+        self.add_argument("--device", help="cpu, cuda or mps; default: the fastest that is available")
 
+    def add_output(self, file: str, *, trial: bool = False) -> None:
+        """Add --out and --replace for the file of a measurement, which is by default a file of the checkpoint's folder.
 
-def add_json(parser: argparse.ArgumentParser, about: str = "also write a list of {name, value, unit}") -> None:
-    """Add --json and --replace for a benchmark's figures, which have no default file. parse_args() checks the path."""
-    parser.add_argument("--json", type=Path, metavar="FILE", help=about)
-    _add_replace(parser)
+        file   the file's name, for --help; measurement_path() takes the same
+        trial  also add --limit, for a trial on a few sentences, which is written only if --out names a file
+        """
+        if trial:
+            self.add_argument(
+                "--limit",
+                type=integer(),
+                metavar="N",
+                help="a trial on the first N sentences of each direction; no measurement is written unless --out "
+                "names a file",
+            )
+        self.add_argument(
+            "--out",
+            type=Path,
+            metavar="FILE",
+            help=f"default: {file} in the checkpoint's folder; required if the checkpoint came with the installed "
+            "package",
+        )
+        self._add_replace()
 
+    def add_json(self, about: str = "also write a list of {name, value, unit}") -> None:
+        """Add --json and --replace for a benchmark's figures, which have no default file; parse_args() checks it."""
+        self.add_argument("--json", type=Path, metavar="FILE", help=about)
+        self._add_replace()
 
-def _add_replace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--replace", action="store_true", help="overwrite existing files")
+    def _add_replace(self) -> None:
+        self.add_argument("--replace", action="store_true", help="overwrite existing files")
 
 
 def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None, *file_options: str) -> argparse.Namespace:

@@ -26,14 +26,7 @@ from attention_atlas.model.analysis.why.means import load_means
 from attention_atlas.model.checkpoint import HEADS
 from attention_atlas.model.files import read_parallel
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import (
-    add_checkpoint,
-    add_output,
-    command_line,
-    integer,
-    measurement_path,
-    run_program,
-)
+from attention_atlas.model.program import CommandLine, integer, measurement_path, run_program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.survey.survey import OWN, DirectionSurvey, Survey
@@ -127,9 +120,9 @@ def read_sentences(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas survey", __doc__)
+    parser = CommandLine("attention-atlas survey", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add(
         "--sentences",
         type=Path,
@@ -140,7 +133,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--data", type=Path, help="or the dev parts of the corpora in this folder, as for attention-atlas train")
     add("--directions", nargs="+", help="default: all of the checkpoint's")
-    add_output(parser, HEADS, trial=True)
+    parser.add_output(HEADS, trial=True)
     add(
         "--ablate",
         type=integer(0),

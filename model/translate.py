@@ -21,7 +21,7 @@ from pathlib import Path
 
 from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.files import replace_file
-from attention_atlas.model.program import add_checkpoint, command_line, integer, refuse_existing, run_program
+from attention_atlas.model.program import CommandLine, integer, refuse_existing, run_program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import keep_freed_memory
 from attention_atlas.model.text.interface import normalize_text
@@ -142,10 +142,10 @@ def _lines(stream: Iterable[bytes]) -> Iterator[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas translate", __doc__)
+    parser = CommandLine("attention-atlas translate", __doc__)
     add = parser.add_argument
     add("text", nargs="*", help="texts to translate; none: the lines of standard input")
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add("--direction", help="such as de-en; default: the checkpoint's first")
     add("--beam", type=int, default=1, help="width of the beam search, 1 to 8; 1, the default, is greedy decoding")
     add("--length-penalty", type=float, default=0.0, help="alpha of the beam search's length penalty, default 0")

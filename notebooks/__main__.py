@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 300  # for one cell
@@ -38,7 +38,7 @@ def executed(path: Path, kernel: str = "python3") -> nbformat.NotebookNode:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m notebooks", __doc__)
+    parser = CommandLine("python -m notebooks", __doc__)
     parser.add_argument("notebooks", nargs="*", type=Path, default=paths(), help="files (default: all of this folder)")
     for path in parser.parse_args(argv).notebooks:
         nbformat.write(executed(path), path)

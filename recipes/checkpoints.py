@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from attention_atlas.model.program import command_line, refuse_existing, run_program
+from attention_atlas.model.program import CommandLine, refuse_existing, run_program
 from recipes import parts
 from recipes.recipe import CHECKPOINT, Stage, all_recipes, commands, in_order
 
@@ -116,7 +116,7 @@ def written(stage: Stage, data: Path, work: Path) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m recipes.checkpoints", __doc__)
+    parser = CommandLine("python -m recipes.checkpoints", __doc__)
     add = parser.add_argument
     add("names", nargs="*", help=f"which: {', '.join(all_recipes())}; default: the shipped ones")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")

@@ -11,7 +11,7 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 from attention_atlas.model.training.sources.readers import (
     TATOEBA_FILES,
     comparison_key,
@@ -51,7 +51,7 @@ def everyday(folder: Path, of: str, unlike: str) -> list[str]:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m recipes.collect", __doc__)
+    parser = CommandLine("python -m recipes.collect", __doc__)
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with multi30k/ and tatoeba/")
     add("--language", default="en", help="of the captions")

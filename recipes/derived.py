@@ -23,7 +23,7 @@ from attention_atlas.model.analysis.why.faithfulness import FILE as FAITHFULNESS
 from attention_atlas.model.analysis.why.means import FILE as MEANS_FILE
 from attention_atlas.model.files import read_json
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 from attention_atlas.model.truth import __main__ as truth
 from recipes import everyday
 
@@ -139,7 +139,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m recipes.derived", __doc__)
+    parser = CommandLine("python -m recipes.derived", __doc__)
     add = parser.add_argument
     add("--checkpoints", type=Path, default=Path("checkpoints"), help="folder of checkpoint folders")
     add("--data", type=Path, default=Path("data"), help="folder with the corpora")

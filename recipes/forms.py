@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from attention_atlas.model.analysis.why.neighbours import TABLES, Form
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 from recipes.composed import german
 from recipes.composed.lexicon import Lexicon
 
 
 def main(argv: list[str] | None = None) -> None:
-    command_line("python -m recipes.forms", __doc__).parse_args(argv)
+    CommandLine("python -m recipes.forms", __doc__).parse_args(argv)
     for language, path in TABLES.items():
         path.write_text(table(lexicon_forms(language)), encoding="utf-8")
 

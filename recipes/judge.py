@@ -18,7 +18,7 @@ import torch
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.batches import Examples, make_batch, plan_batches
 from attention_atlas.model.training.sources.folder import read_folder
@@ -73,7 +73,7 @@ def worst(
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m recipes.judge", __doc__)
+    parser = CommandLine("python -m recipes.judge", __doc__)
     add = parser.add_argument
     add("--data", type=Path, default=Path("data"), help="folder with more/")
     add("--corpora", nargs="+", required=True, help="the corpora to judge, such as subtitles dialogues")

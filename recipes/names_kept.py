@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attention_atlas.model.checkpoint import METRICS
 from attention_atlas.model.files import write_json
-from attention_atlas.model.program import add_checkpoint, check_writable, command_line, run_program
+from attention_atlas.model.program import CommandLine, check_writable, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.translator import Translator
 from recipes.typed import (
@@ -91,9 +91,9 @@ def show(sentences: list[TypedSentence], translations: list[str]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m recipes.names_kept", __doc__)
+    parser = CommandLine("python -m recipes.names_kept", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add("--directions", nargs="+", help="default: all of the checkpoint's")
     add("--frames", choices=FRAME_SETS, default="open", help="sealed: only to report on, never to choose by")
     add("--beam", type=int, nargs="+", default=[1], help="widths to decode with; 1 is greedy")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attention_atlas.model.program import command_line, refuse_existing, run_program
+from attention_atlas.model.program import CommandLine, refuse_existing, run_program
 from attention_atlas.viz.figures import paper
 
 if TYPE_CHECKING:  # matplotlib is an optional dependency
@@ -131,7 +131,7 @@ def _finish(axes: Axes, heading: str, unit: str, x: str) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas curves", __doc__)
+    parser = CommandLine("attention-atlas curves", __doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help=f"folder of a run or checkpoint, or its {LOG}"
     )

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, parse_args, run_program
+from attention_atlas.model.program import CommandLine, parse_args, run_program
 from bench.common import write_json
 from bench.hosting.fleet import fleet
 from bench.load import SENTENCES, Caller, Server, load, processor_seconds, running_app
@@ -177,7 +177,7 @@ def open_page(port: int) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m bench.hosting.capacity", __doc__)
+    parser = CommandLine("python -m bench.hosting.capacity", __doc__)
     add = parser.add_argument
     add("--visits", type=int, nargs="+", default=[100, 10_000, 1_000_000], help="a day; default 100 10000 1000000")
     add("--questions", type=float, default=6, help="of a visit, the translation included; default 6")
@@ -195,7 +195,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--gpu-hour", type=float, default=1.0, help="price of a GPU for an hour; default 1")
     add("--measure", type=float, metavar="SECONDS", help="measure the costs, each for so many seconds")
     add("--costs", type=Path, default=FOLDER / "capacity.json", help="as measured; default docs/results/capacity.json")
-    add_json(parser, "write there the costs that --measure measured")
+    parser.add_json("write there the costs that --measure measured")
     add("--app", nargs=argparse.REMAINDER, default=[], help="options of the app, last: --app --device cpu")
     return parse_args(parser, argv)
 

@@ -26,7 +26,7 @@ from http.client import HTTPResponse
 from itertools import cycle, islice
 from pathlib import Path
 
-from attention_atlas.model.program import add_json, command_line, parse_args, run_program
+from attention_atlas.model.program import CommandLine, parse_args, run_program
 from attention_atlas.viz.server.request_queue import ADDRESS_SHARE
 from bench.common import write_json
 from bench.load import APP, ERRORS, SENTENCES, Caller, memory, running_server
@@ -293,11 +293,11 @@ def read_answer(client: socket.socket) -> dict:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.hosting.faults", __doc__)
+    parser = CommandLine("python -m bench.hosting.faults", __doc__)
     parser.add_argument("--share", type=float, default=1, help="of the whole run, from 0 to 1; default 1")
     parser.add_argument("--only", nargs="+", choices=FAULTS, default=list(FAULTS), help="these alone")
     parser.add_argument("--app", nargs=argparse.REMAINDER, default=["--device", "cpu"], help="options of the app, last")
-    add_json(parser, "also write the figures there")
+    parser.add_json("also write the figures there")
     args = parse_args(parser, argv)
     figures: dict[str, object] = {"cores": len(os.sched_getaffinity(0))}
     with tempfile.TemporaryDirectory() as folder, running(args.app, Path(folder)) as app:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import gradio as gr
 
-from attention_atlas.model.program import command_line, run_program
+from attention_atlas.model.program import CommandLine, run_program
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz import assets, shell
@@ -63,7 +63,7 @@ def build(tokens: int, source: int | None = None) -> shell.Page:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m bench.page.app", __doc__)
+    parser = CommandLine("python -m bench.page.app", __doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--tokens", type=int, default=30)
     parser.add_argument("--source", type=int, help="number of source tokens, as in a long text")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.networks import DEFAULT, NETWORKS
-from attention_atlas.model.program import command_line, integer
+from attention_atlas.model.program import CommandLine, integer
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.source import CORPORA, Source
 
@@ -30,7 +30,7 @@ ON_RESUME = ("max_updates", "cooldown_updates", "evaluate_every")
 
 def parse(argv: list[str] | None, description: str, source: Source = CORPORA) -> argparse.Namespace:
     """Parse the arguments of the program; args.repeat is a list of (corpus, times)."""
-    parser = command_line(source.program, description)
+    parser = CommandLine(source.program, description)
     add = parser.add_argument
     # Under torchrun, only --run-dir works: torchrun takes --run as an abbreviation of its own options.
     add(

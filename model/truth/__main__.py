@@ -17,14 +17,7 @@ from attention_atlas.model.analysis.trust import FILE
 from attention_atlas.model.checkpoint import CONFIG
 from attention_atlas.model.files import checkpoint_folder, read_json, write_json, write_section
 from attention_atlas.model.nets.networks import check_transformer
-from attention_atlas.model.program import (
-    add_checkpoint,
-    add_output,
-    command_line,
-    measurement_path,
-    require,
-    run_program,
-)
+from attention_atlas.model.program import CommandLine, measurement_path, require, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.truth import alignment, calibration, contrastive, detection
@@ -135,9 +128,9 @@ def load_reverse(args: argparse.Namespace, translator: Translator, direction: st
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("attention-atlas truth", __doc__)
+    parser = CommandLine("attention-atlas truth", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add("--data", type=Path, default=Path("data"), help="folder with the labelled data and the corpora; default data")
     add("--only", nargs="+", metavar="NAME", help="these benchmarks alone")
     add("--list", action="store_true", help="name the benchmarks and do nothing else")
@@ -147,7 +140,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="FOLDER",
         help="a checkpoint that translates back; default: one in a neighbouring folder",
     )
-    add_output(parser, f"{FILE}, and the tables in its card", trial=True)
+    parser.add_output(f"{FILE}, and the tables in its card", trial=True)
     return parser.parse_args(argv)
 
 

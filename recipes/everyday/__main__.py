@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from attention_atlas.model.files import read_json, write_json
-from attention_atlas.model.program import add_checkpoint, command_line, require, run_program
+from attention_atlas.model.program import CommandLine, require, run_program
 from attention_atlas.model.translator import Translator
 from recipes.everyday import DIRECTIONS, HALVES, Everyday, read_everyday, score
 
@@ -87,9 +87,9 @@ def record(path: Path, results: list[dict]) -> None:
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = command_line("python -m recipes.everyday", __doc__)
+    parser = CommandLine("python -m recipes.everyday", __doc__)
     add = parser.add_argument
-    add_checkpoint(parser)
+    parser.add_checkpoint()
     add(
         "--directions",
         nargs="+",

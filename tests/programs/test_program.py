@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from attention_atlas.__main__ import COMMANDS
-from attention_atlas.model.program import add_json, command_line, integer, parse_args, run_program
+from attention_atlas.model.program import CommandLine, integer, parse_args, run_program
 from tests import ROOT
 from tests.pages import GUIDES, read
 
@@ -66,7 +66,7 @@ def test_the_exit_code_is_what_main_returns(code):
 
 
 def test_an_integer_option_has_bounds(capsys):
-    parser = command_line("attention-atlas test", "About.")
+    parser = CommandLine("attention-atlas test", "About.")
     parser.add_argument("--port", type=integer(1, 65535))
     parser.add_argument("--limit", type=integer())
     assert vars(parser.parse_args(["--port", "80", "--limit", "1"])) == {"port": 80, "limit": 1}
@@ -181,8 +181,8 @@ def test_programs_do_not_overwrite_files(name, arguments, tiny_checkpoint, tmp_p
 )
 def test_a_file_that_cannot_be_written_is_refused_at_once(arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    parser = command_line("attention-atlas none", "About.")
-    add_json(parser)
+    parser = CommandLine("attention-atlas none", "About.")
+    parser.add_json()
     parser.add_argument("--png", type=Path)
     with pytest.raises(ValueError, match=words):
         parse_args(parser, arguments, "png")

@@ -50,8 +50,8 @@ def test_a_measurement_of_an_installed_checkpoint_needs_out(name, package_checkp
 def test_stored_means_are_read_from_the_folder_of_the_checkpoint(package_checkpoints):
     means.main(["--checkpoint", "tiny", "--out", MEANS])
     shutil.move(MEANS, package_checkpoints / "tiny" / MEANS)
-    parser = program.command_line("attention-atlas test", "About.")
-    program.add_checkpoint(parser)
+    parser = program.CommandLine("attention-atlas test", "About.")
+    parser.add_checkpoint()
     assert parser.parse_args(["--checkpoint", "tiny"]).checkpoint == package_checkpoints / "tiny"
     Path("lines.txt").write_text("Der kleine Hund schläft.\nEine Frau liest ein Buch.\n", encoding="utf-8")
     options = ["--checkpoint", "tiny", "--sentences", "lines.txt", "--limit", "2"]

@@ -20,7 +20,7 @@ from attention_atlas.model.config import ModelConfig, from_json
 from attention_atlas.model.files import read_json, write_json
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.recurrent import RecurrentConfig
-from attention_atlas.model.program import command_line, integer, refuse_existing, run_program
+from attention_atlas.model.program import CommandLine, integer, refuse_existing, run_program
 from attention_atlas.model.training.loss import SummedLoss
 
 FILE = Path(__file__).with_name("measured.json")
@@ -112,7 +112,7 @@ def read(path: Path = FILE) -> Pace:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m attention_atlas.model.training.pace.measure", __doc__)
+    parser = CommandLine("python -m attention_atlas.model.training.pace.measure", __doc__)
     parser.add_argument("--lengths", type=integer(), nargs="+", default=list(LENGTHS), help="of sentences, in tokens")
     parser.add_argument("--tokens", type=integer(), default=TOKENS, help=f"a side in every update, default {TOKENS}")
     parser.add_argument("--rounds", type=integer(), default=ROUNDS, help=f"updates of each kind, default {ROUNDS}")

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from attention_atlas.model.files import read_json, write_json
-from attention_atlas.model.program import command_line, refuse_existing, run_program
+from attention_atlas.model.program import CommandLine, refuse_existing, run_program
 from attention_atlas.model.training.toy import corpora
 from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.training.toy.settings import ToySettings
@@ -91,7 +91,7 @@ def is_reliable(first: Interval, second: Interval) -> bool:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = command_line("python -m attention_atlas.model.training.toy.measure", __doc__)
+    parser = CommandLine("python -m attention_atlas.model.training.toy.measure", __doc__)
     parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
     parser.add_argument("--switch", choices=SWITCHES, nargs="+", help="measure only these, update the file")
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
