@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -77,7 +76,7 @@ def trace_of(
     output = model(**source, decoder_input_ids=inputs, output_attentions=True, use_cache=False, return_dict=True)
     steps = summarize(output.logits[0], torch.tensor(ids, device=model.device))
     return build_trace(
-        RecordedDecode(_Maps.of(output, source["input_ids"].shape[1], len(ids)), [steps]),
+        RecordedDecode(_Maps(output, source["input_ids"].shape[1], len(ids)), [steps]),
         _TokenNames(tokenizer, begin, _end_id(model, tokenizer)),
         0,
         Request(text, tuple(source["input_ids"][0].tolist()), direction, decoding=decoding),
@@ -129,14 +128,12 @@ def _digest(model: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-@dataclass(frozen=True, eq=False)
 class _Maps:
     """The maps of a pass of `transformers`, with the interface of ForwardOutput."""
 
-    weights: dict[AttentionKind, Tensor]  # [layers, batch, heads, query, key]
+    kinds = tuple(MAPS)
 
-    @classmethod
-    def of(cls, output: Any, source: int, target: int) -> _Maps:
+    def __init__(self, output: Any, source: int, target: int) -> None:
         """Collect the maps of a pass over these numbers of tokens. Raises ValueError for maps of another shape."""
         maps = {kind: getattr(output, name) for kind, name in MAPS.items()}
         if any(not layers or layers[0] is None for layers in maps.values()):
@@ -153,14 +150,10 @@ class _Maps:
                         f"the model's {kind.value} maps are {list(layer.shape)}, expected [batch, heads, query, key] "
                         f"with {' and '.join(map(str, sizes[kind]))} tokens: such attention cannot be shown"
                     )
-        return cls({kind: _to_float32(torch.stack(tuple(layers))) for kind, layers in maps.items()})
-
-    @property
-    def kinds(self) -> tuple[AttentionKind, ...]:
-        return tuple(self.weights)
+        self.weights = {kind: _to_float32(torch.stack(tuple(layers))) for kind, layers in maps.items()}
 
     def maps(self, kind: AttentionKind, row: int) -> Tensor:
-        return self.weights[kind][:, row]
+        return self.weights[kind][:, row]  # [layers, heads, query, key]
 
 
 def _to_float32(weights: Tensor) -> Tensor:

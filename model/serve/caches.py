@@ -82,21 +82,12 @@ def cached_on_owner(maxsize: int) -> Callable[[Callable[..., Result]], Callable[
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
-        name, lock = f"_results_of_{function.__module__}.{function.__qualname__}", threading.Lock()
+        name = f"_results_of_{function.__module__}.{function.__qualname__}"
 
         @functools.wraps(function)
         def cached(owner: object, *values: object) -> Result:
-            results: OrderedDict = vars(owner).setdefault(name, OrderedDict())
-            with lock:
-                if values in results:
-                    results.move_to_end(values)
-                    return results[values]
-            result = function(owner, *values)
-            with lock:
-                results[values] = result
-                while len(results) > maxsize:
-                    results.popitem(last=False)
-            return result
+            results: ByteCache = vars(owner).setdefault(name, ByteCache(maxsize, lambda result: 1))
+            return results.get_or_compute(values, lambda: function(owner, *values))
 
         return cached
 

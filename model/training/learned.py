@@ -13,6 +13,7 @@ from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.maps import jensen_shannon_bits
 from attention_atlas.model.trace.tokens import Token, tokens_from_spelling
+from attention_atlas.model.trace.translation import tokens_of
 from attention_atlas.model.training.history import NAME, read_arrays
 
 LOG = "metrics.jsonl"
@@ -69,11 +70,7 @@ class Learned:
     def sides(self, kind: AttentionKind, probe: int) -> tuple[Sequence[str], Sequence[str]]:
         """Return the tokens of the rows and columns of a map, with symbols."""
         source, target = self.sentences(probe)
-        read = ("<s>", *target[:-1])
-        return (
-            source if kind is AttentionKind.ENCODER_SELF else read,
-            read if kind is AttentionKind.DECODER_SELF else source,
-        )
+        return tokens_of(kind, source, ("<s>", *target[:-1]))
 
     def distances(self, kind: AttentionKind, layer: int, head: int) -> np.ndarray:
         """Return the distance of a head's maps from its last ones, float [records]: the mean Jensen-Shannon divergence
