@@ -42,7 +42,6 @@ class StepDecoder:
         self.model, self.source, self.interventions, self.record = model, source, interventions, record
         model.check(interventions, batch=len(prefix))
         self.cache = model.new_cache()
-        self.step: DecoderStep | None = None
         self._build_step()
         self.prefix = prefix[:, :0]
         self.logits = prefix.new_empty(0)
@@ -88,15 +87,13 @@ class StepDecoder:
             self._build_step()
 
     def _build_step(self) -> None:
-        """Use the cached step where it supports this model and these interventions, else Transformer.decode."""
-        products = None if self.step is None else self.step.products
-        self.step = None
-        if (
+        """Set `step`, which is None where Transformer.decode has to run this model or these interventions."""
+        is_supported = (
             isinstance(self.model, Transformer)
             and not (self.record or self.model.training or has_hooks(self.model))
             and DecoderStep.supports(self.interventions)
-        ):
-            self.step = DecoderStep(self.model, self.interventions, products)
+        )
+        self.step = DecoderStep(self.model, self.interventions) if is_supported else None
 
 
 def has_hooks(model: nn.Module) -> bool:

@@ -67,16 +67,8 @@ class DecoderStep:
     >>> logits = step(torch.tensor([begin_id]), source, cache)  # [1, vocabulary]
     """
 
-    def __init__(
-        self,
-        model: Transformer,
-        changes: Changes = NO_INTERVENTIONS,
-        products: dict[tuple, StepProduct] | None = None,
-    ) -> None:
-        """Look up the model's weights.
-
-        changes   Interventions or a Sweep that supports() accepts
-        products  the `products` of an earlier step of the same text and model with other changes, to be reused
+    def __init__(self, model: Transformer, changes: Changes = NO_INTERVENTIONS) -> None:
+        """Look up the model's weights. changes: Interventions or a Sweep that supports() accepts.
 
         Raises ValueError for other changes, and for a model in training mode.
         """
@@ -86,15 +78,7 @@ class DecoderStep:
             raise ValueError(
                 f"the cached step does not support these changes, use Transformer.decode: {changes!r:.200}"
             )
-        self.products: dict[tuple, StepProduct] = {} if products is None else products
-        pack = model.step_numbers <= MAX_PACKED_WEIGHTS
-
-        def make_product(weight: Tensor, bias: Tensor | None, weight_rows: slice = slice(None)) -> StepProduct:
-            key = weight.data_ptr(), weight_rows.start, weight_rows.stop
-            if key not in self.products:
-                self.products[key] = StepProduct(weight, bias, weight_rows, pack=pack)
-            return self.products[key]
-
+        make_product = partial(StepProduct, pack=model.step_numbers <= MAX_PACKED_WEIGHTS)
         decoder = model.decoder
         self.config = model.config
         self.changes_at_places = changes if has_visits(changes) else None
