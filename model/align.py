@@ -38,7 +38,7 @@ from attention_atlas.model.analysis.alignment.choose import (
     score_maps,
 )
 from attention_atlas.model.analysis.alignment.monotone import link_by_jumps, link_by_path
-from attention_atlas.model.files import read_parallel
+from attention_atlas.model.files import read_parallel, value_errors
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import CommandLine, integer, refuse_existing, run_program
 from attention_atlas.model.serve import processes
@@ -247,11 +247,9 @@ def score_files(
     """
     scores = []
     for number, (gold_line, line) in enumerate(read_parallel(gold, links), 1):
-        try:
+        with value_errors(f"line {number}"):
             reference = parse_links(gold_line, first=gold_first)
             candidate = parse_links(line, first=links_first).possible
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from error
         scores.append(score_links(transpose_links(candidate) if reversed_links else candidate, reference))
     return pool_scores(scores)
 

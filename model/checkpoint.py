@@ -21,6 +21,7 @@ from attention_atlas.model.files import (
     read_json,
     replace_file,
     shipped,
+    value_errors,
     write_json,
 )
 from attention_atlas.model.nets import networks
@@ -205,15 +206,13 @@ def _read_config(path: Path) -> tuple[type[nn.Module], ModelConfig, tuple[str, .
     directions = values.get("directions")
     if not isinstance(directions, list) or not directions or not all(isinstance(d, str) for d in directions):
         raise ValueError(f'{path}: "directions" must be a list such as ["de-en"], found {directions!r}')
-    try:
+    with value_errors(path):
         for direction in directions:
             parse_direction(direction)
         entry = networks.named(values.get("network", networks.DEFAULT))
         languages = from_json(Languages, values["languages"]) if values.get("languages") else None
         config = from_json(entry.config, values.get("model"))
         return entry.network, config, tuple(directions), languages, values.get("tokenizer")
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def read_tokenizer(folder: Path, entry: object) -> TextTokenizer:
@@ -221,14 +220,12 @@ def read_tokenizer(folder: Path, entry: object) -> TextTokenizer:
     path = folder / (CONFIG if entry else TOKENIZER)
     if not entry and not path.is_file():
         raise ValueError(f"{path} is missing")
-    try:
+    with value_errors(path):
         if not entry:
             return Tokenizer.load(path)
         if not isinstance(entry, dict):
             raise ValueError(f'"tokenizer" must be an object, found {entry!r:.100}')
         return PieceTokenizer.read(folder, entry)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def check_fit(
@@ -296,10 +293,8 @@ def read_survey(path: Path, digest: str) -> Survey | None:
     if not path.is_file():
         return None
     values = read_json(path, limit=MAX_HEADS_BYTES)
-    try:
+    with value_errors(path):
         survey = survey_from_json(values)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
     return survey if survey.digest == digest else None
 
 

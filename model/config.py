@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from attention_atlas.model.files import value_errors
 from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.kinds import NamedEnum, Side, coerce_enums
 
@@ -265,10 +266,8 @@ def from_json(cls: type, values: object):
     """Build a config dataclass from decoded JSON. Raises ValueError naming unknown or missing fields."""
     if not isinstance(values, dict):
         raise ValueError(f"{cls.__name__} must be a JSON object, found {type(values).__name__}")
-    try:
+    with value_errors(f"{cls.__name__} cannot be made of these fields", TypeError):
         return cls(**_tuples(values))
-    except TypeError as error:  # it names the field
-        raise ValueError(f"{cls.__name__} cannot be made of these fields: {error}") from error
 
 
 def _tuples(value: object) -> object:

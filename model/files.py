@@ -1,4 +1,4 @@
-"""Read files with a bound on their size, write them atomically, and find the shipped checkpoints."""
+"""Read files with a bound on their size, name them in errors, write them atomically, and find shipped checkpoints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -45,6 +45,22 @@ def shipped() -> list[str]:
     return sorted(path.parent.name for path in SHIPPED_FOLDER.glob(f"*/{CONFIG}"))
 
 
+@contextmanager
+def value_errors(message: object, *types: type[Exception]) -> Iterator[None]:
+    """Turn errors of these types, by default ValueError, into the ValueError "MESSAGE: error".
+
+    >>> with value_errors("line 3", KeyError):
+    ...     {}["a"]
+    Traceback (most recent call last):
+    ValueError: line 3: 'a'
+    """
+    types = types or (ValueError,)
+    try:
+        yield
+    except types as error:
+        raise ValueError(f"{message}: {error}") from error
+
+
 def read_bytes(path: Path, limit: int) -> bytes:
     """Return a file's content. Raises ValueError naming the file if it is missing or has more than `limit` bytes."""
     if not path.is_file():
@@ -64,10 +80,8 @@ def check_content(path: Path) -> None:
 
 def read_json(path: Path, *, limit: int = MAX_CONFIG_BYTES) -> object:
     """Return decoded JSON. Raises ValueError naming the file if it is missing, not JSON, too large or too deep."""
-    try:
+    with value_errors(f"{path} is not JSON", UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         return json.loads(read_bytes(path, limit).decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
 
 
 def read_or_none(path: Path, read: Callable[[Path], Read]) -> Read | None:

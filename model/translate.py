@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from attention_atlas.model.decode.runs import batched
-from attention_atlas.model.files import replace_file
+from attention_atlas.model.files import replace_file, value_errors
 from attention_atlas.model.program import CommandLine, integer, refuse_existing, run_program
 from attention_atlas.model.serve import processes
 from attention_atlas.model.serve.device import keep_freed_memory
@@ -125,10 +125,8 @@ def _encode_lines(translator: Translator, lines: list[str], direction: str, firs
     """Return each line's source ids, none for an empty line. Raises ValueError naming a line that cannot be encoded."""
     sources = []
     for number, line in enumerate(lines, first_line):
-        try:
+        with value_errors(f"line {number}"):
             sources.append(translator.encode(line, direction) if normalize_text(line) else [])
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from error
     return sources
 
 

@@ -21,6 +21,7 @@ from attention_atlas.model.files import (
     check_content,
     read_bytes,
     read_json,
+    value_errors,
 )
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
@@ -136,11 +137,9 @@ class Weights:
     def _add(self, path: Path) -> None:
         check_content(path)
         if path.suffix == ".safetensors":
-            try:
+            with value_errors(f"{path} is not a whole safetensors file", SafetensorError, OSError):
                 source = self._open.enter_context(safe_open(path, framework="pt"))
                 self.metadata |= source.metadata() or {}
-            except (SafetensorError, OSError) as error:
-                raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
         else:
             source = _read_pickle(path)
         for name in source.keys():

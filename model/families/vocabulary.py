@@ -18,7 +18,7 @@ from pathlib import Path
 from attention_atlas.model.config import LIMITS, ModelConfig
 from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
-from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_json
+from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_json, value_errors
 from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from attention_atlas.model.text.splitters import HEADER, SentencePieces
 from attention_atlas.model.trace import is_integer
@@ -90,10 +90,8 @@ def read_merges(folder: Folder, *, mark: str = "") -> tuple[dict[str, int], byte
     """
     if folder.has("vocab.json") or not folder.has(TOKENIZER_JSON):
         ids = read_ids(folder, "vocab.json")
-        try:
+        with value_errors(f"{folder.path / 'merges.txt'} is not UTF-8", UnicodeDecodeError):
             lines = folder.bytes("merges.txt").decode("utf-8").split("\n")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{folder.path / 'merges.txt'} is not UTF-8: {error}") from error
     else:
         path, model = folder.path / TOKENIZER_JSON, folder.json(TOKENIZER_JSON, limit=MAX_VOCABULARY_BYTES).get("model")
         merges = model.get("merges") if isinstance(model, dict) else None
@@ -175,10 +173,8 @@ def _read_table(values: dict, path: str) -> bytes:
     steps = normalizer.get("normalizers", [normalizer]) if isinstance(normalizer, dict) else []
     for step in steps if isinstance(steps, list) else []:
         if isinstance(step, dict) and isinstance(table := step.get("precompiled_charsmap"), str):
-            try:
+            with value_errors(f"{path}: the table of the normalisation is not base64", binascii.Error):
                 return base64.b64decode(table, validate=True)
-            except binascii.Error as error:
-                raise ValueError(f"{path}: the table of the normalisation is not base64: {error}") from error
     return b""
 
 

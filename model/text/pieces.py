@@ -9,7 +9,14 @@ from enum import Enum
 from pathlib import Path
 
 from attention_atlas.model.config import from_json
-from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_bytes, read_json, replace_file, write_json
+from attention_atlas.model.files import (
+    MAX_VOCABULARY_BYTES,
+    read_bytes,
+    read_json,
+    replace_file,
+    value_errors,
+    write_json,
+)
 from attention_atlas.model.text.interface import TextTokenizer, check_utf8
 from attention_atlas.model.text.splitters import Bytes, Splitter, splitter_of
 from attention_atlas.model.trace import is_integer
@@ -56,14 +63,12 @@ class Symbols:
     target_begin: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        try:
+        with value_errors("the tokenizer's symbols cannot be read", TypeError, ValueError):
             object.__setattr__(self, "source_row", SourceRow(self.source_row))
             pairs = [(str(code), int(token_id)) for code, token_id in (*self.languages, *self.sentinels)]
             if not all(isinstance(text, str) for pair in self.prefixes for text in pair):
                 raise ValueError("a prefix is a text for a direction")
             dict(self.prefixes)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the tokenizer's symbols cannot be read: {error}") from error
         ids = [(name, getattr(self, name)) for name in ("pad_id", "begin_id", "end_id", "unknown_id")]
         ids += pairs
         ids += [("special_ids", i) for i in (*self.special_ids, *self.source_begin, *self.target_begin)]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import sentencepiece
 from tokenizers import decoders, models, pre_tokenizers
 
+from attention_atlas.model.files import value_errors
 from attention_atlas.model.trace.tokens import Token, TokenKind
 from attention_atlas.model.trace.words import SPACE
 
@@ -44,10 +45,8 @@ class SentencePieces(Splitter):
         """Raises ValueError if the bytes are no SentencePiece model."""
         self.put_first = SPACE
         self.processor = sentencepiece.SentencePieceProcessor()
-        try:
+        with value_errors("not a SentencePiece model", RuntimeError):
             self.processor.LoadFromSerializedProto(model)
-        except RuntimeError as error:
-            raise ValueError(f"not a SentencePiece model: {error}") from error
         numbers = range(self.processor.GetPieceSize())
         if not numbers:  # an empty file is read as a model without pieces
             raise ValueError("not a SentencePiece model: it has no pieces")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import sentencepiece
 
-from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_bytes, replace_file
+from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_bytes, replace_file, value_errors
 from attention_atlas.model.text.interface import TextTokenizer, check_utf8, with_kinds
 from attention_atlas.model.text.splitters import SPACE, SentencePieces
 
@@ -68,7 +68,7 @@ class Tokenizer(TextTokenizer):
         if algorithm not in ("unigram", "bpe"):
             raise ValueError(f"algorithm must be 'unigram' or 'bpe', found {algorithm!r}")
         file = io.BytesIO()
-        try:
+        with value_errors(f"SentencePiece could not train {vocabulary_size} pieces", RuntimeError):
             sentencepiece.SentencePieceTrainer.Train(
                 sentence_iterator=iter(sentences),
                 model_writer=file,
@@ -92,8 +92,6 @@ class Tokenizer(TextTokenizer):
                 unk_piece=UNKNOWN,
                 minloglevel=2,
             )
-        except RuntimeError as error:
-            raise ValueError(f"SentencePiece could not train {vocabulary_size} pieces: {error}") from error
         return cls(file.getvalue())
 
     def encode(self, text: str) -> list[int]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from attention_atlas.model.files import value_errors
 from attention_atlas.model.trace import check_integer, is_number
 
 __all__ = ["Ablate", "Add", "Edit", "Numbers", "Replace", "Scale", "SteeringVector"]
@@ -186,12 +187,10 @@ def from_plain(data: object) -> tuple[tuple[str, Edit], ...]:
 def _read_edit(place: object = None, kind: object = None, **fields: Any) -> tuple[str, Edit]:
     if not isinstance(place, str) or not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"an edit has a place and a kind of {', '.join(KINDS)}, found {place!r:.80} and {kind!r:.80}")
-    try:
+    with value_errors("an edit cannot be read", TypeError):
         if "value" in fields:
             fields["value"] = _read_value(fields["value"])
         return place, KINDS[kind](**fields)
-    except TypeError as error:
-        raise ValueError(f"an edit cannot be read: {error}") from error
 
 
 def _to_plain(value: object) -> object:
@@ -213,13 +212,11 @@ def _read_value(data: Any) -> Numbers | SteeringVector:
 
 
 def _read_numbers(data: Any) -> Numbers:
-    try:
+    with value_errors("an edit's numbers are a shape and base64 of float32", TypeError, KeyError, ValueError):
         numbers = Numbers(tuple(map(int, data["shape"])), base64.b64decode(data["float32"], validate=True))
         checked = Numbers.of(numbers.array)
         assert isinstance(checked, Numbers)  # an array never becomes a SteeringVector
         return checked
-    except (TypeError, KeyError, ValueError) as error:
-        raise ValueError(f"an edit's numbers are a shape and base64 of float32: {error}") from error
 
 
 def _check_finite(name: str, value: object) -> float:

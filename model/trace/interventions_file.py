@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from typing import Any
 
+from attention_atlas.model.files import value_errors
 from attention_atlas.model.trace import edits as edits_file
 from attention_atlas.model.trace.edits import Add, SteeringVector
 from attention_atlas.model.trace.interventions import (
@@ -95,10 +96,8 @@ def from_text(text: str) -> Interventions:
     """Read the result of to_text() from an untrusted client. ValueError for anything else."""
     if not text:
         return NO_INTERVENTIONS
-    try:
+    with value_errors("interventions must be JSON", json.JSONDecodeError, RecursionError):
         return from_request(json.loads(text))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"interventions must be JSON: {error}") from error
 
 
 def _has_steering_vector(edit: object) -> bool:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, Union, get_args, get_origin, get_ty
 
 import numpy as np
 
-from attention_atlas.model.files import replace_file
+from attention_atlas.model.files import replace_file, value_errors
 from attention_atlas.model.trace.tokens import Token
 from attention_atlas.model.trace.why.evidence import to_jsonable
 
@@ -72,7 +72,7 @@ class Result:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a file of save(). ValueError, naming the file, for any other file."""
-        try:
+        with value_errors(f"{path} is no saved {cls.__name__}", ValueError, TypeError, KeyError, AttributeError):
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             if not isinstance(data, dict):
                 raise ValueError(f"it holds {data!r:.80}")
@@ -80,8 +80,6 @@ class Result:
             if header != [SCHEMA, VERSION, cls.__name__]:
                 raise ValueError("its schema, version and result are {!r:.80}, {!r:.80} and {!r:.80}".format(*header))
             return _read(cls, data)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{path} is no saved {cls.__name__}: {error}") from error
 
 
 def _read(type_: Any, value: Any) -> Any:

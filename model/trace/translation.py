@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attention_atlas.model.files import replace_file
+from attention_atlas.model.files import replace_file, value_errors
 from attention_atlas.model.trace import decoding as decoding_file
 from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.decoding import Decoding, describe_decoding
@@ -183,10 +183,8 @@ class TranslationTrace:
         from attention_atlas.model.trace import storage  # it imports this module
 
         data = Path(path).read_bytes()
-        try:
+        with value_errors(path):
             return storage.from_json(data.decode("utf-8")) if _is_json(path) else storage.from_npz(data)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
 
     def maps(self, kind: Kind) -> AttentionMaps:
         """Return the maps of one kind, such as "cross". ValueError if the trace has none of this kind."""

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from attention_atlas.model.checkpoint import Checkpoint
-from attention_atlas.model.files import read_json, replace_file
+from attention_atlas.model.files import read_json, replace_file, value_errors
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.trace.alignment import content_words
@@ -43,12 +43,10 @@ def read_probes(path: Path, tokenizer: TextTokenizer) -> tuple[Probe, ...]:
     """Read a JSON list of {"direction", "source", "reference"}. Raises ValueError for another format, or for a side of
     more than MAX_PIECES pieces."""
     values = read_json(path)
-    try:
+    with value_errors(f"{path}: probes are a list of direction, source and reference", TypeError, AttributeError):
         probes = tuple(Probe(**value) for value in values)
         sides = [(side, tokenizer.encode(side)) for probe in probes for side in (probe.source, probe.reference)]
         unknown = {probe.direction for probe in probes if not _has_symbols(tokenizer, probe.direction)}
-    except (TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: probes are a list of direction, source and reference: {error}") from error
     if not probes or unknown:
         raise ValueError(f"{path}: there must be probes, in directions the tokenizer has a symbol for, found {unknown}")
     for side, ids in sides:
@@ -168,12 +166,10 @@ class History:
 
 def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     """Return the arrays [record, ...] and the facts of a file. Raises ValueError if it is damaged."""
-    try:
+    with value_errors(f"{path} is not a training history", OSError, ValueError, KeyError):
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         facts = json.loads(str(arrays.pop("facts")))
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path} is not a training history: {error}") from error
     return arrays, facts
 
 

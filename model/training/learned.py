@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attention_atlas.model.files import value_errors
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.maps import jensen_shannon_bits
@@ -92,7 +93,7 @@ def read(folder: Path) -> Learned:
     """Read the history of a checkpoint folder. Raises ValueError if the file is damaged."""
     path = folder / NAME
     arrays, facts = read_arrays(path)
-    try:
+    with value_errors(f"{path} is not a training history", KeyError, TypeError):
         return Learned(
             arrays["updates"],
             arrays["loss"],
@@ -102,18 +103,14 @@ def read(folder: Path) -> Learned:
             arrays,
             facts["levels"],
         )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a training history: {error}") from error
 
 
 def curve(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Read the updates and the training loss per token (with label smoothing) from the log of the run; both float
     [lines]. Raises ValueError if the file is damaged."""
     path = folder / LOG
-    try:
+    with value_errors(f"{path} is not a training log", OSError, json.JSONDecodeError, KeyError, TypeError):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         rows = [(line["update"], line["loss"]) for line in lines if "loss" in line]
-    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a training log: {error}") from error
     values = np.array(rows, float).reshape(-1, 2)
     return values[:, 0], values[:, 1]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.config import ModelConfig, from_json
+from attention_atlas.model.files import value_errors
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.text.interface import TextTokenizer
@@ -32,7 +33,7 @@ def read_run(
         raise ValueError(f"{folder / SETTINGS} is missing: no run to continue there")
     settings = checkpoint.read_json(folder / SETTINGS)
     known = config.__dataclass_fields__
-    try:
+    with value_errors(f"{folder} holds no run that can be continued", KeyError, TypeError, OSError, ValueError):
         shape = networks.named(settings.get("network", networks.DEFAULT)).config
         return (
             from_json(shape, settings["model"]),
@@ -42,8 +43,6 @@ def read_run(
             ),
             checkpoint.read_tokenizer(folder, settings.get("tokenizer")),
         )
-    except (KeyError, TypeError, OSError, ValueError) as error:
-        raise ValueError(f"{folder} holds no run that can be continued: {error}") from error
 
 
 def check_can_resume(folder: Path, source: Source) -> None:

@@ -9,10 +9,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from attention_atlas.model.files import replace_file
+from attention_atlas.model.files import replace_file, value_errors
 from attention_atlas.model.nets.transformer import Transformer
 
 POSITION = ("update", "epoch", "batch", "tokens", "seconds")
+DAMAGE = (SafetensorError, OSError, KeyError, TypeError, RuntimeError, json.JSONDecodeError)  # errors of a damaged file
 
 
 class TrainingState:
@@ -69,12 +70,9 @@ class TrainingState:
     @torch.no_grad()
     def load(self, path: Path) -> None:
         """Load a saved state. Raises ValueError if the file is missing, damaged or of another model."""
-        try:
-            with safe_open(path, framework="pt") as file:
-                position = json.loads(file.metadata()["place"])
-                self._load_tensors(file)
-        except (SafetensorError, OSError, KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
-            raise ValueError(f"{path} is not the state of this run: {error}") from error
+        with value_errors(f"{path} is not the state of this run", *DAMAGE), safe_open(path, framework="pt") as file:
+            position = json.loads(file.metadata()["place"])
+            self._load_tensors(file)
         for name in POSITION:
             setattr(self, name, position.get(name, 0))
         self.loss_sum.fill_(position.get("loss_sum", 0.0))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from attention_atlas.model.files import read_json
+from attention_atlas.model.files import read_json, value_errors
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.sources.folder import read_folder
 from attention_atlas.model.training.sources.readers import Splits
@@ -52,10 +52,8 @@ def read_benchmarks(folder: Path = FOLDER) -> list[Benchmark]:
     benchmarks = []
     for path in sorted(folder.glob("*.json")):
         values = read_json(path)
-        try:
+        with value_errors(f"{path} is no benchmark", TypeError, KeyError):
             benchmarks.append(Benchmark(path.stem, **{**values, "directions": tuple(values["directions"])}))
-        except (TypeError, KeyError) as error:
-            raise ValueError(f"{path} is no benchmark: {error}") from error
     return benchmarks
 
 

@@ -17,7 +17,7 @@ import torch
 
 from attention_atlas.model import processor
 from attention_atlas.model.config import ModelConfig, from_json
-from attention_atlas.model.files import read_json, write_json
+from attention_atlas.model.files import read_json, value_errors, write_json
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.program import CommandLine, integer, refuse_existing, run_program
@@ -101,13 +101,11 @@ def _spread(seconds: list[float]) -> tuple[float, float, float]:
 
 def read(path: Path = FILE) -> Pace:
     """Read the measurements. Raises ValueError if the file is damaged."""
-    try:
+    with value_errors(f"{path} does not say how long updates take", ValueError, TypeError, AttributeError):
         pace = from_json(Pace, read_json(path))
         lengths = len(pace.lengths)
         if set(pace.seconds) != set(CONFIGS) or any(len(rows) != lengths for rows in pace.seconds.values()):
             raise ValueError(f"three numbers are expected for each of {lengths} lengths and each network")
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} does not say how long updates take: {error}") from error
     return pace
 
 

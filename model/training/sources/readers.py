@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from attention_atlas.model.files import value_errors
 from attention_atlas.model.trace.directions import parse_direction
 
 TATOEBA_FILES = {"de": ("deu-eng.zip", "deu.txt"), "fr": ("fra-eng.zip", "fra.txt")}
@@ -77,14 +78,12 @@ def read_multi30k(root: str | Path, split: str, languages: tuple[str, str]) -> C
 def read_tatoeba(path: str | Path, language: str) -> Corpus:
     """Read a zip of manythings.org: English TAB other language (TAB attribution in newer files)."""
     member = TATOEBA_FILES[language][1] if language in TATOEBA_FILES else None
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [n for n in archive.namelist() if n.endswith(".txt") and not n.startswith("_")]
-            if member not in names and len(names) != 1:
-                raise ValueError(f"{path} holds {names}: expected one sentence file such as deu.txt")
-            text = archive.read(member if member in names else names[0]).decode("utf-8")
-    except (OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a zip of UTF-8 text: {error}") from error
+    errors = value_errors(f"{path} is not a zip of UTF-8 text", OSError, zipfile.BadZipFile, UnicodeDecodeError)
+    with errors, zipfile.ZipFile(path) as archive:
+        names = [n for n in archive.namelist() if n.endswith(".txt") and not n.startswith("_")]
+        if member not in names and len(names) != 1:
+            raise ValueError(f"{path} holds {names}: expected one sentence file such as deu.txt")
+        text = archive.read(member if member in names else names[0]).decode("utf-8")
     rows = (line.rstrip("\r").split("\t") for line in text.split("\n"))
     return Corpus("tatoeba", (language, "en"), clean_pairs((row[1], row[0]) for row in rows if len(row) >= 2))
 
@@ -119,12 +118,10 @@ def read_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 text file, plain or .gz. Raises ValueError if it is missing or not one."""
     if not path.is_file():
         raise ValueError(f"no such file: {path}")
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8", newline="\n") as file:
-            return [line.rstrip("\r\n") for line in file]
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not {'gzipped ' if path.suffix == '.gz' else ''}UTF-8 text: {error}") from error
+    opener, form = (gzip.open, "gzipped UTF-8 text") if path.suffix == ".gz" else (open, "UTF-8 text")
+    errors = value_errors(f"{path} is not {form}", OSError, EOFError, UnicodeDecodeError)
+    with errors, opener(path, "rt", encoding="utf-8", newline="\n") as file:
+        return [line.rstrip("\r\n") for line in file]
 
 
 def clean_pairs(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
