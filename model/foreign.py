@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -28,11 +28,12 @@ from torch import Tensor
 from attention_atlas.model.decode.distributions import summarize
 from attention_atlas.model.decode.recorded import RecordedDecode
 from attention_atlas.model.decode.trace_builder import Request, build_trace
+from attention_atlas.model.text.interface import TokenNames
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.tokens import Token, TokenKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import SPACE, number_words, words_by_spaces
+from attention_atlas.model.trace.words import SPACE
 
 __all__ = ["trace_of"]
 
@@ -162,8 +163,8 @@ def _to_float32(weights: Tensor) -> Tensor:
     return weights.float() if is_exact else weights.float() / weights.float().sum(-1, keepdim=True)
 
 
-class _TokenNames:
-    """The methods of a tokenizer that a trace needs (model.decode.trace_builder), by one of `transformers`."""
+class _TokenNames(TokenNames):
+    """The tokens of a tokenizer of `transformers`."""
 
     def __init__(self, tokenizer: Any, begin_id: int, end_id: int) -> None:
         self.tokenizer, self.begin_id, self.end_id = tokenizer, begin_id, end_id
@@ -172,12 +173,6 @@ class _TokenNames:
 
     def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]:
         return tuple(self._token(int(i)) for i in ids)
-
-    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-        return self.tokens(ids)
-
-    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
-        return number_words(tokens, words_by_spaces(tokens))
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.tokenizer.decode(list(ids), skip_special_tokens=True).strip()

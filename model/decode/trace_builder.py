@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from attention_atlas.model.decode.recorded import Maps, RecordedDecode
 from attention_atlas.model.nets.sweep import Changes, Sweep
+from attention_atlas.model.text.interface import TokenNames
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
-from attention_atlas.model.trace.tokens import Token
 from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
 
@@ -36,24 +35,9 @@ class Request:
     prefix: tuple[int, ...] = ()
 
 
-class Names(Protocol):
-    """The part of a tokenizer that a trace needs (model.text.interface has all of it)."""
-
-    begin_id: int
-    end_id: int
-
-    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]: ...
-
-    def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]: ...
-
-    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]: ...
-
-    def decode(self, ids: Iterable[int]) -> str: ...
-
-
 def build_trace(
     recorded: RecordedDecode,
-    tokenizer: Names,
+    tokenizer: TokenNames,
     row: int,
     request: Request,
     target_ids: list[int],

@@ -17,18 +17,45 @@ MAX_CHARACTERS = 10_000
 LINE_ENDS = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 
 
-class TextTokenizer(ABC):
+class TokenNames(ABC):
+    """The part of a tokenizer that a trace needs.
+
+    begin_id  the symbol that a decoder starts from
+    """
+
+    begin_id: int
+    end_id: int
+
+    @abstractmethod
+    def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]:
+        """Return the pieces of target ids as in the vocabulary, such as "\u2581ich"."""
+
+    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+        """Return the tokens of encode_source(text, ..): pieces, and for an unknown id the text that it stands for."""
+        return self.tokens(ids)
+
+    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
+        """Return a sentence's tokens, each with the number of its word.
+
+        Words are separated by spaces. A tokenizer of a script without spaces overrides this method, the only place that
+        decides what a word is.
+        """
+        return number_words(tokens, words_by_spaces(tokens))
+
+    @abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of target ids, without control symbols."""
+
+
+class TextTokenizer(TokenNames):
     """Converts text to token ids and back; no text becomes a control symbol.
 
     pieces       the target's vocabulary by id, each with its kind; a space is "\u2581"
-    begin_id     the symbol that a decoder starts from
     special_ids  the control symbols of the target's vocabulary, which decode() omits
     """
 
     pieces: tuple[Token, ...]
     pad_id: int
-    begin_id: int
-    end_id: int
     special_ids: frozenset[int]
 
     @property
@@ -55,14 +82,6 @@ class TextTokenizer(ABC):
         """Return the ids that every translation begins with: none, or the target language's symbol in some families."""
         return ()
 
-    def source_tokens(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-        """Return the tokens of encode_source(text, ..): pieces, and for an unknown id the text that it stands for."""
-        return self.tokens(ids)
-
-    @abstractmethod
-    def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of target ids, without control symbols."""
-
     def decode_source(self, ids: Iterable[int]) -> str:
         """Return the text of source ids. Override it where the source has its own vocabulary."""
         return self.decode(ids)
@@ -71,16 +90,7 @@ class TextTokenizer(ABC):
     def write(self, folder: Path) -> dict[str, Any]:
         """Write the tokenizer's files into a checkpoint folder. Returns the "tokenizer" entry of its config.json."""
 
-    def in_words(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
-        """Return a sentence's tokens, each with the number of its word.
-
-        Words are separated by spaces. A tokenizer of a script without spaces overrides this method, the only place that
-        decides what a word is.
-        """
-        return number_words(tokens, words_by_spaces(tokens))
-
     def tokens(self, ids: Iterable[int]) -> tuple[Token, ...]:
-        """Return the pieces of target ids as in the vocabulary, such as "\u2581ich"."""
         return tuple(self.pieces[i] for i in ids)
 
     def __len__(self) -> int:
