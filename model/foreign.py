@@ -25,8 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_atlas.model.decode.distributions import summarize
-from attention_atlas.model.decode.recorded import RecordedDecode
+from attention_atlas.model.decode.recorded import RecordedDecode, summarize
 from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.text.interface import TokenNames
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
