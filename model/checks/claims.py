@@ -14,16 +14,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_atlas.model.checks import oracle
-from attention_atlas.model.checks.evidence import Evidence, measured_once
+from attention_atlas.model.checks.evidence import SMOOTHING, Evidence
 from attention_atlas.model.nets.blocks import blocks
-from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.trace.interventions import positions_shifted
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 from attention_atlas.model.trace.language import say, say_plural
 from attention_atlas.model.training.loss import SummedLoss
 
 MAX_VARIANTS = 16  # prefixes whose future is changed at once; more would only cost time
-SMOOTHING = 0.1  # of the labels, as in the paper (section 5.4)
 SHIFT = 7  # positions
 WEIGHTS = 1e-5  # tolerance on attention weights and probabilities, float32
 LOGITS = 1e-4  # tolerance on logits and residuals
@@ -34,74 +32,24 @@ class Check:
     """One claim and its measure.
 
     measure  returns the error and what was compared
-    scale    returns the largest absolute value compared; None: the error is a count or must be 0
+    scale    the property of Evidence with the largest absolute value compared; None: the error is a count or must be 0
     """
 
     name: str
     claim: str
     tolerance: float
     measure: Callable[[Evidence], tuple[float, str]]
-    scale: Callable[[Evidence], float] | None = None
+    scale: str | None = None
 
 
 def check(
-    name: str, claim: str, tolerance: float, scale: Callable[[Evidence], float] | None = None
+    name: str, claim: str, tolerance: float, scale: str | None = None
 ) -> Callable[[Callable[[Evidence], tuple[float, str]]], Check]:
     """Decorate a measure, which becomes a Check."""
     return lambda measure: Check(name, claim, tolerance, measure, scale)
 
 
-@measured_once
-def largest_weight(evidence: Evidence) -> float:
-    return max((float(evidence.trace.maps(kind).weights.max()) for kind in evidence.trace.kinds), default=1.0)
-
-
-@measured_once
-def largest_probability(evidence: Evidence) -> float:
-    return float(evidence.trace.top_probabilities.max())
-
-
-@measured_once
-def largest_logit(evidence: Evidence) -> float:
-    with torch.inference_mode():
-        return max(float(logits.abs().max()) for _, logits in evidence.logits(evidence.output.hidden[0]))
-
-
-@measured_once
-def largest_hidden(evidence: Evidence) -> float:
-    """Return the largest number of the decoder's output, typical of every normed stream."""
-    return float(evidence.output.hidden.abs().max())
-
-
-@measured_once
-def largest_stream(evidence: Evidence) -> float:
-    """Return the largest number of the residual streams after every layer."""
-    return max(float(record.after.abs().max()) for side in Side for record in evidence.output.layers(side))
-
-
-@measured_once
-def largest_embedding(evidence: Evidence) -> float:
-    return float(torch.linalg.vector_norm(evidence.translator.model.embedding.weight.detach(), torch.inf))
-
-
-@measured_once
-@torch.inference_mode()
-def torch_loss(evidence: Evidence) -> float:
-    """Return the smoothed F.cross_entropy a token of both sentences, each in a pass without padding."""
-    source, inputs, targets = evidence.padded  # its second row is as long as the batch
-    passes = evidence.output, evidence.translator.model(source[1:], inputs[1:])
-    # A random model may write the padding symbol as if it were a word, which training ignores.
-    pad_id = evidence.translator.tokenizer.pad_id
-    options = {"label_smoothing": SMOOTHING, "reduction": "sum", "ignore_index": pad_id}
-    summed = 0.0
-    for output, sentence in zip(passes, targets):
-        ids = sentence[: output.hidden.shape[1]]
-        for part, logits in evidence.logits(output.hidden[0]):
-            summed += float(F.cross_entropy(logits.float(), ids[part], **options))
-    return summed / _real(evidence)
-
-
-@check(say("Rows sum to 1"), say("Each row of every attention map is a distribution."), WEIGHTS, largest_weight)
+@check(say("Rows sum to 1"), say("Each row of every attention map is a distribution."), WEIGHTS, "largest_weight")
 def rows_sum_to_one(evidence: Evidence) -> tuple[float, str]:
     errors = {
         kind.value: float(np.abs(evidence.trace.maps(kind).weights.sum(-1, dtype=np.float64) - 1.0).max())
@@ -133,7 +81,7 @@ def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
     say("Maps are the model's"),
     say("The maps on the page are what the model computes, in their order."),
     WEIGHTS,
-    largest_weight,
+    "largest_weight",
 )
 def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
     trace = evidence.trace
@@ -141,7 +89,7 @@ def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
     return error, say("every map against a second pass over the same ids")
 
 
-@check(say("Probabilities are the model's"), say("So are the token probabilities."), WEIGHTS, largest_probability)
+@check(say("Probabilities are the model's"), say("So are the token probabilities."), WEIGHTS, "largest_probability")
 def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
     trace, output = evidence.trace, evidence.output
     ids = torch.tensor(np.column_stack((trace.target_ids, trace.top_ids)), device=output.hidden.device).long()
@@ -158,7 +106,7 @@ def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
     say("Nothing looks ahead"),
     say("Changing later tokens changes no earlier row of the decoder."),
     LOGITS,
-    largest_hidden,
+    "largest_hidden",
 )
 def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     """Change the tokens after t, for each t of a batch: row t of the decoder must stay the same."""
@@ -184,7 +132,7 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     say("Cached logits = one pass"),
     say("Decoding step by step over the cache gives the logits of one full pass."),
     LOGITS,
-    largest_logit,
+    "largest_logit",
 )
 def cached_logits(evidence: Evidence) -> tuple[float, str]:
     """Compare decoding token by token over the key/value cache with the teacher-forced pass."""
@@ -192,7 +140,7 @@ def cached_logits(evidence: Evidence) -> tuple[float, str]:
     return max(logits for logits, _ in steps), say("{n} cached steps", n=len(steps))
 
 
-@check(say("Cached weights = one pass"), say("And the same attention, row by row."), WEIGHTS, largest_weight)
+@check(say("Cached weights = one pass"), say("And the same attention, row by row."), WEIGHTS, "largest_weight")
 def cached_weights(evidence: Evidence) -> tuple[float, str]:
     layers = len(evidence.output.layers(Side.DECODER))
     errors = [weights for _, weights in evidence.cached_steps]
@@ -203,14 +151,14 @@ def cached_weights(evidence: Evidence) -> tuple[float, str]:
     say("Attention weights = torch's"),
     say("nn.MultiheadAttention with our weights attends as ours does."),
     WEIGHTS,
-    largest_weight,
+    "largest_weight",
 )
 def attention_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
     errors, _ = evidence.oracle_attention
     return max(errors), say("{n} attentions: what the model recorded, and the maps on the page", n=len(errors))
 
 
-@check(say("Attention output = torch's"), say("And says the same."), LOGITS, largest_stream)
+@check(say("Attention output = torch's"), say("And says the same."), LOGITS, "largest_stream")
 def attention_outputs_equal_torch(evidence: Evidence) -> tuple[float, str]:
     _, errors = evidence.oracle_attention
     return max(errors), say("{n} attentions, after the output projection", n=len(errors))
@@ -220,7 +168,7 @@ def attention_outputs_equal_torch(evidence: Evidence) -> tuple[float, str]:
     say("Encoder layer = torch's"),
     say("nn.TransformerEncoderLayer with our weights gives our residual stream."),
     LOGITS,
-    largest_stream,
+    "largest_stream",
 )
 def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     errors = oracle.layer_errors(evidence.torch_layers, evidence.output, Side.ENCODER)
@@ -231,7 +179,7 @@ def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     say("Decoder layer = torch's"),
     say("nn.TransformerDecoderLayer with our weights gives our residual stream."),
     LOGITS,
-    largest_stream,
+    "largest_stream",
 )
 def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     masked = evidence.translator.config.look_ahead_mask
@@ -243,7 +191,7 @@ def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     say("Padding changes nothing"),
     say("In a batch with a longer sentence the logits stay the same."),
     LOGITS,
-    largest_logit,
+    "largest_logit",
 )
 def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     error = logit_error(evidence, evidence.padded_output.hidden[0, : len(evidence.trace.decoder_ids)])
@@ -254,7 +202,7 @@ def padding_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     say("An embedding is a row"),
     say("Looking a token up is multiplying its one-hot vector by the matrix."),
     WEIGHTS,
-    largest_embedding,
+    "largest_embedding",
 )
 @torch.inference_mode()
 def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
@@ -273,73 +221,32 @@ def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
     say("Masked attention = torch's"),
     say("So it does with padding and the causal mask together, in a padded batch."),
     LOGITS,
-    largest_stream,
+    "largest_stream",
 )
 def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
     """Compare what the model added to the stream with nn.MultiheadAttention under the padding and causal masks.
 
     Only the real tokens of the batch count.
     """
-    return max(error for _, error in _masked_errors(evidence)), _masked_cells(evidence)
+    return max(error for _, error in evidence.masked_errors), _masked_cells(evidence)
 
 
 @check(
     say("Masked weights = torch's"),
     say("And with both masks every head attends as torch's does."),
     WEIGHTS,
-    largest_weight,
+    "largest_weight",
 )
 def masked_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
     """Compare the weights of every head under the same masks, masked cells included."""
-    return max(error for error, _ in _masked_errors(evidence)), _masked_cells(evidence)
-
-
-@measured_once
-@torch.inference_mode()
-def _masked_errors(evidence: Evidence) -> list[tuple[float, float]]:
-    """Return the errors of weights and of outputs of each attention in the padded batch."""
-    output, padding, errors = evidence.padded_output, _paddings(evidence), []
-    for kind in TRANSFORMER_KINDS:
-        queries_padded = padding[kind is not AttentionKind.ENCODER_SELF]
-        keys_padded = padding[kind is AttentionKind.DECODER_SELF]
-        future = ~causal_mask(keys_padded.shape[1], device=keys_padded.device)[0, 0]
-        for layer in range(len(output.records(kind))):
-            passed = output.layer(kind, layer).sublayer(kind.sublayer)
-            keys = output.memory if kind is AttentionKind.CROSS else passed.read
-            module, record = evidence.translator.model.attention(kind, layer), output.attention(kind, layer)
-            theirs, weights = oracle.torch_attention(module, record.bias)(
-                passed.read,
-                keys,
-                keys,
-                key_padding_mask=keys_padded,
-                average_attn_weights=False,
-                attn_mask=future if kind is AttentionKind.DECODER_SELF else None,
-            )
-            of_weights = (weights - record.weights).abs().amax((1, 3))  # over heads and keys
-            of_outputs = (theirs - passed.added).abs().amax(2)
-            errors.append((float(of_weights[~queries_padded].max()), float(of_outputs[~queries_padded].max())))
-    return errors
-
-
-def _paddings(evidence: Evidence) -> list[Tensor]:
-    """Return which tokens of the padded batch's sources and decoder inputs are padding, bool [2, length].
-
-    As in torch, True may not be attended to. Only the first row is padded, from its own length on: some families begin
-    a sentence with the symbol that pads.
-    """
-    masks = []
-    for ids, sentence in zip(evidence.padded, (evidence.trace.source_ids, evidence.trace.decoder_ids)):
-        mask = torch.zeros_like(ids, dtype=torch.bool)
-        mask[0, len(sentence) :] = True
-        masks.append(mask)
-    return masks
+    return max(error for error, _ in evidence.masked_errors), _masked_cells(evidence)
 
 
 def _masked_cells(evidence: Evidence) -> str:
     return say(
         "{n} attentions, {cells} padded tokens",
         n=sum(len(evidence.padded_output.records(kind)) for kind in TRANSFORMER_KINDS),
-        cells=sum(int(mask.sum()) for mask in _paddings(evidence)),
+        cells=sum(int(mask.sum()) for mask in evidence.paddings),
     )
 
 
@@ -347,7 +254,7 @@ def _masked_cells(evidence: Evidence) -> str:
     say("Whole stack = torch's"),
     say("nn.TransformerEncoder and nn.TransformerDecoder with our weights give our logits."),
     LOGITS,
-    largest_logit,
+    "largest_logit",
 )
 @torch.inference_mode()
 def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
@@ -366,21 +273,21 @@ def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
     say("The loss ignores padding"),
     say("Of a padded batch it is torch's cross-entropy of the two sentences by themselves."),
     LOGITS,
-    torch_loss,
+    "torch_loss",
 )
 @torch.inference_mode()
 def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
-    """Compare the training loss of the padded batch with torch_loss(), in nats a token."""
-    ours = float(SummedLoss(evidence.translator.model, SMOOTHING)(*evidence.padded)) / _real(evidence)
-    padded = evidence.padded[2].numel() - _real(evidence)
-    return abs(ours - torch_loss(evidence)), say("{n} real and {m} padded tokens", n=_real(evidence), m=padded)
+    """Compare the training loss of the padded batch with torch_loss, in nats a token."""
+    ours = float(SummedLoss(evidence.translator.model, SMOOTHING)(*evidence.padded)) / evidence.num_targets
+    padded = evidence.padded[2].numel() - evidence.num_targets
+    return abs(ours - evidence.torch_loss), say("{n} real and {m} padded tokens", n=evidence.num_targets, m=padded)
 
 
 @check(
     say("Shifting changes nothing"),
     say("Relative positions know only how far apart two tokens are: move all of them, and the logits stay the same."),
     LOGITS,
-    largest_logit,
+    "largest_logit",
 )
 @torch.inference_mode()
 def shifting_changes_nothing(evidence: Evidence) -> tuple[float, str]:
@@ -388,11 +295,6 @@ def shifting_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     target = torch.tensor([evidence.trace.decoder_ids], device=evidence.translator.device)
     shifted = evidence.translator.model(evidence.source_ids(), target, interventions=positions_shifted(SHIFT))
     return logit_error(evidence, shifted.hidden[0]), say("all positions moved by {n}", n=SHIFT)
-
-
-def _real(evidence: Evidence) -> int:
-    """Return how many target tokens of the padded batch are no padding."""
-    return int((evidence.padded[2] != evidence.translator.tokenizer.pad_id).sum())
 
 
 @check(say("Encoder states = torch's"), say("nn.GRU with our weights reads the sentence as ours does."), WEIGHTS)

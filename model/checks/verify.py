@@ -125,7 +125,7 @@ def _run(check: Check, evidence: Evidence, tolerance: float) -> Result:
         error, detail = check.measure(evidence)
     except (ValueError, RuntimeError, IndexError, KeyError) as failure:  # a broken part must show as failing
         error, detail = float("nan"), say("could not be carried out: {why}", why=error_message(failure))
-    scale = check.scale(evidence) if check.scale and error == error else 0.0  # nan has no share
+    scale = getattr(evidence, check.scale) if check.scale and error == error else 0.0  # nan has no share
     tolerance = max(tolerance, ROUNDING * scale)
     return Result(
         check.name,

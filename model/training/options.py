@@ -53,7 +53,6 @@ def parse(argv: list[str] | None, description: str, source: Source = CORPORA) ->
         action="append",
         default=[],
         metavar=("CORPUS", "TIMES"),
-        type=str,
         help="how often a corpus is seen in an epoch, such as multi30k 2 or news 0.5 (may be changed on --resume)",
     )
     add("--probes", type=Path, help="JSON list of sentences to record in history.npz while the model trains")
