@@ -20,9 +20,8 @@ import numpy as np
 import torch
 
 from attention_atlas.model.analysis.why.methods import METHODS
-from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import RecordedDecode, StepRecorder
-from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.decode.steps import StepDecoder, greedy
 from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.program import CommandLine, integer, parse_args, run_program
 from attention_atlas.model.serve.cores import Cores

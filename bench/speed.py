@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import greedy_with_records
+from attention_atlas.model.decode.steps import greedy
 from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import pad

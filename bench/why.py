@@ -24,7 +24,7 @@ from attention_atlas.model.analysis.why.experiments.heads import list_heads
 from attention_atlas.model.analysis.why.experiments.patching import PatchMode, StreamGrid
 from attention_atlas.model.analysis.why.methods import attention, flow, gradients, occlusion
 from attention_atlas.model.analysis.why.split import split_case
-from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.steps import greedy
 from attention_atlas.model.nets.products import linear
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.program import DEFAULT_CHECKPOINT, CommandLine, integer, parse_args, run_program

@@ -35,8 +35,7 @@ from attention_atlas.model.training.batches import Batch, Examples, make_batch, 
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.history import History
 from attention_atlas.model.training.loss import SummedLoss
-from attention_atlas.model.training.mixture import Mixture
-from attention_atlas.model.training.source import CORPORA, Source
+from attention_atlas.model.training.source import CORPORA, Mixture, Source
 from attention_atlas.model.training.start import STATE
 from attention_atlas.model.training.state import Log, TrainingState
 from attention_atlas.model.translator import Translator

@@ -11,10 +11,10 @@ import numpy as np
 from attention_atlas.model.config import check_whole_number
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.trace.directions import parse_direction
-from attention_atlas.model.training import mixture
+from attention_atlas.model.training import source
 from attention_atlas.model.training.batches import Encoded, Examples
 from attention_atlas.model.training.config import TrainConfig
-from attention_atlas.model.training.mixture import Part, draw_rows
+from attention_atlas.model.training.source import Part, draw_rows
 from attention_atlas.model.training.sources.readers import Corpus, comparison_key
 from recipes.composed.lexicon import Lexicon
 from recipes.composed.sentences import DIRECTIONS as COMPOSED
@@ -43,7 +43,7 @@ class MixtureConfig(TrainConfig):
                 raise ValueError(f"{name} is a chance from 0 to 1, found {getattr(self, name)!r}")
 
 
-class Mixture(mixture.Mixture):
+class Mixture(source.Mixture):
     """Draws the examples of an epoch, determined by the seed of the config and the number of the epoch.
 
     Names, towns, numbers, dates and times that occur on both sides of a pair are replaced with probability

@@ -14,9 +14,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.long_text import LongTextCache
-from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.decode.steps import StepDecoder, greedy
 from attention_atlas.model.nets.attention import attention_weights
 from attention_atlas.model.nets.blocks import blocks
 from attention_atlas.model.nets.decoder_step import LayerQueriesKeys

@@ -1,16 +1,86 @@
-"""The data source of a training run: its options, settings and mixture of corpora."""
+"""The data source of a training run: its options, its settings, and the examples that each epoch draws from corpora."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from attention_atlas.model.text.interface import TextTokenizer
+from attention_atlas.model.trace.directions import parse_direction
+from attention_atlas.model.training.batches import Encoded, Examples, encode
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.corpora import add_options, find
-from attention_atlas.model.training.mixture import Mixture
 from attention_atlas.model.training.sources.readers import Corpus, Splits
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A corpus in one direction, seen `times` times in an epoch. pairs[i] is example number first + i."""
+
+    direction: str
+    pairs: list[tuple[str, str]]
+    first: int
+    times: float
+    one_way: bool
+
+
+class Mixture:
+    """Draws the examples of an epoch, determined by the seed of the config and the number of the epoch.
+
+    A corpus that is seen 2.4 times in an epoch is included twice, and a random 40 % of it once more. held_out: the dev
+    and test parts, for subclasses that make examples; the corpora themselves contain no leaks.
+    """
+
+    def __init__(
+        self,
+        corpora: Iterable[Corpus],
+        config: TrainConfig,
+        tokenizer: TextTokenizer,
+        *,
+        max_length: int,
+        held_out: Iterable[Corpus],
+    ) -> None:
+        self.config, self.tokenizer = config, tokenizer
+        self.max_length = min(config.max_pair_length, max_length)
+        self.parts: list[Part] = []
+        corpora, encoded = list(corpora), []
+        for direction in config.directions:
+            for corpus in corpora:
+                times = dict(config.repeats).get(corpus.name, 1)
+                pairs = corpus.oriented(direction) if times else []
+                short = [(pair, ids) for pair in pairs if (ids := self.encode_pair(pair, direction))]
+                if short:
+                    self.parts.append(Part(direction, [p for p, _ in short], len(encoded), times, corpus.one_way))
+                    encoded += [ids for _, ids in short]
+        self.examples = Examples.of(encoded)
+
+    def __len__(self) -> int:
+        """The approximate number of pairs in an epoch."""
+        return round(sum(part.times * len(part.pairs) for part in self.parts))
+
+    def epoch(self, number: int) -> Examples:
+        """Return the examples of an epoch, counted from 0."""
+        random = self.random(number)
+        rows = [part.first + draw_rows(part, random) for part in self.parts]
+        return self.examples.take(np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64))
+
+    def random(self, number: int) -> np.random.Generator:
+        """Return the random generator of an epoch."""
+        return np.random.default_rng((self.config.seed, number, len(self.parts)))
+
+    def encode_pair(self, pair: tuple[str, str], direction: str) -> Encoded | None:
+        """Return a pair's token ids; None if a side is empty or too long."""
+        return encode(pair, self.tokenizer, parse_direction(direction), max_length=self.max_length)
+
+
+def draw_rows(part: Part, random: np.random.Generator) -> np.ndarray:
+    """Return each row int(times) times, and a random share of the rows once more for the fraction of `times`."""
+    count, whole = len(part.pairs), int(part.times)
+    sample = random.permutation(count)[: round((part.times - whole) * count)]
+    return np.concatenate([np.tile(np.arange(count), whole), sample]).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from attention_atlas.model import checkpoint as checkpoints
 from attention_atlas.model.checkpoint import Checkpoint, Example
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.beam import BeamResult, beam_search
-from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.runs import AT_ONCE, Item, Run, batched, chunks, paired, run
+from attention_atlas.model.decode.steps import greedy
 from attention_atlas.model.decode.trace_builder import Request
 from attention_atlas.model.nets import blocks
 from attention_atlas.model.nets.masks import pad

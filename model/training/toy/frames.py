@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from attention_atlas.model.decode.greedy import greedy
-from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.decode.steps import StepDecoder, greedy
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.networks import AnyNetwork
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from attention_atlas.model.decode.distributions import TOP_TOKENS, Distributions
-from attention_atlas.model.decode.recorded import Maps
+from attention_atlas.model.decode.recorded import TOP_TOKENS, Distributions, Maps
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import PatchValue, Sweep
 from attention_atlas.model.trace.interventions import Interventions, Patch, Positions, Stream

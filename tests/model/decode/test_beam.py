@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attention_atlas.model.decode.beam import Fate, beam_search, length_penalty
-from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.steps import greedy
 from attention_atlas.model.nets.masks import pad
 
 LIMIT = 14

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attention_atlas.model.decode.greedy import greedy
-from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.decode.steps import StepDecoder, greedy
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.decoder_step import DecoderStep
 from attention_atlas.model.nets.masks import pad

@@ -7,8 +7,8 @@ from dataclasses import fields
 import pytest
 import torch
 
-from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import Distributions, StepMaps, greedy_with_records
+from attention_atlas.model.decode.steps import greedy
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import Sweep

@@ -11,8 +11,7 @@ from transformers import PreTrainedModel
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.config import Activation, ModelConfig, PositionCode
-from attention_atlas.model.decode.greedy import greedy
-from attention_atlas.model.decode.steps import StepDecoder
+from attention_atlas.model.decode.steps import StepDecoder, greedy
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.translator import Translator

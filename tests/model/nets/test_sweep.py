@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.decode.greedy import greedy
 from attention_atlas.model.decode.recorded import greedy_with_records
+from attention_atlas.model.decode.steps import greedy
 from attention_atlas.model.nets.cache import KeyValueCache
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.places.visit import Capture

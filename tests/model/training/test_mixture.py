@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from attention_atlas.model.training.config import TrainConfig
-from attention_atlas.model.training.mixture import Mixture
+from attention_atlas.model.training.source import Mixture
 from attention_atlas.model.training.sources.folder import read_news
 from attention_atlas.model.training.sources.readers import Corpus, read_table
 from tests.model.training.test_corpora import write_gz

@@ -25,7 +25,7 @@ from attention_atlas.model.analysis.why.experiments.heads import (
     make_ablation_values,
     make_sweep,
 )
-from attention_atlas.model.decode.greedy import greedy
+from attention_atlas.model.decode.steps import greedy
 from attention_atlas.model.nets.blocks import blocks, log_probabilities
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.sweep import Sweep
