@@ -233,7 +233,7 @@ class _LayerStep:
     ) -> Tensor:
         """Return the heads' outputs [batch, heads, 1, d_head]. attention: "self" or "cross", as in names of places."""
         scaled = self.score_scale is None
-        if edit_at.is_at(f"{attention}.scores", f"{attention}.pattern"):
+        if edit_at and edit_at.is_at(f"{attention}.scores", f"{attention}.pattern"):
             # The fused kernel exposes neither scores nor weights, so they are computed here. If the edit is a no-op,
             # fall through to the normal path, so that the output stays bit-identical.
             is_changed = False
