@@ -12,7 +12,8 @@ from attention_atlas.model.families import tensors
 from attention_atlas.model.families.family import Family, OpenedModel
 from attention_atlas.model.families.folder import Folder, Weights
 from attention_atlas.model.families.settings import Settings
-from attention_atlas.model.text.pieces import PieceTokenizer
+from attention_atlas.model.families.vocabulary import list_directions, list_pieces
+from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from attention_atlas.model.trace.directions import Languages
 
 
@@ -23,6 +24,40 @@ class Vocabulary(NamedTuple):
     banned: tuple[int, ...]
     directions: tuple[str, ...]
     languages: Languages | None = None
+
+
+def fairseq_vocabulary(
+    config: ModelConfig,
+    spm: bytes,
+    ids: dict[str, int],
+    codes: dict[str, int],
+    targets: list[str],
+    *,
+    begin_id: int,
+    source_row: SourceRow,
+    forced: bool,
+) -> Vocabulary:
+    """Return the vocabulary of a model of many languages that fairseq trained.
+
+    spm      the SentencePiece model of both sides
+    ids      of all pieces
+    codes    language -> id of its symbol
+    targets  the languages that it writes
+    forced   whether the decoder is made to write the target language's symbol first
+    """
+    pieces, nameless = list_pieces(ids, config.vocabulary_size)
+    side = SideVocabulary(spm, pieces)
+    symbols = Symbols(
+        pad_id=config.pad_id,
+        begin_id=begin_id,
+        end_id=2,
+        unknown_id=3,
+        source_row=source_row,
+        forced=forced,
+        languages=tuple(codes.items()),
+        special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)})),
+    )
+    return Vocabulary(PieceTokenizer(side, side, symbols), tuple(nameless), *list_directions(list(codes), targets))
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 
 from attention_atlas.model.config import ModelConfig, PositionCode
-from attention_atlas.model.families.fairseq import Form, Vocabulary, family
+from attention_atlas.model.families.fairseq import Form, Vocabulary, fairseq_vocabulary, family
 from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.families.vocabulary import (
     FAIRSEQ,
     fairseq_ids,
-    fairseq_tokenizer,
     language_codes,
     language_ids,
-    list_directions,
     read_fairseq_model,
     read_ids,
 )
@@ -33,9 +31,8 @@ def _vocabulary(folder: Folder, settings: Settings, config: ModelConfig) -> Voca
     spm = read_fairseq_model(folder)
     ids, codes, row = _m2m100(folder, settings) if folder.has("vocab.json") else _nllb(folder, settings, spm)
     begin, forced_id = settings.token("decoder_start_token_id", 2), settings.token("forced_bos_token_id")
-    tokenizer, nameless = fairseq_tokenizer(config, spm, ids, codes, begin_id=begin, source_row=row, forced=True)
     targets = [code for code, i in codes.items() if i == forced_id] or list(codes)
-    return Vocabulary(tokenizer, nameless, *list_directions(list(codes), targets))
+    return fairseq_vocabulary(config, spm, ids, codes, targets, begin_id=begin, source_row=row, forced=True)
 
 
 def _m2m100(folder: Folder, settings: Settings) -> tuple[dict[str, int], dict[str, int], SourceRow]:

@@ -10,15 +10,13 @@ from __future__ import annotations
 import re
 
 from attention_atlas.model.config import ModelConfig, PositionCode
-from attention_atlas.model.families.fairseq import Form, Vocabulary, family
+from attention_atlas.model.families.fairseq import Form, Vocabulary, fairseq_vocabulary, family
 from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.families.vocabulary import (
     fairseq_ids,
-    fairseq_tokenizer,
     language_codes,
     language_ids,
-    list_directions,
     read_fairseq_model,
 )
 from attention_atlas.model.text.pieces import SourceRow
@@ -43,14 +41,12 @@ def _vocabulary(folder: Folder, settings: Settings, config: ModelConfig) -> Voca
     if max(ids.values()) + 1 < config.vocabulary_size:
         ids |= language_ids(folder, settings, MASK, ["<mask>"], max(ids.values()) + 1)
     row = SourceRow.LANGUAGE_LAST if is_first_mbart else SourceRow.LANGUAGE_FIRST
-    tokenizer, nameless = fairseq_tokenizer(
-        config, spm, ids, codes, begin_id=begin, source_row=row, forced=not is_first_mbart
-    )
     forced_id = begin if is_first_mbart else settings.token("forced_bos_token_id")
     targets = [code for code, i in codes.items() if forced_id in (None, i)]
     if not targets:
         raise ValueError(f"{folder.path}: token {forced_id}, with which every translation begins, is no language of it")
-    return Vocabulary(tokenizer, nameless, *list_directions(list(codes), targets))
+    options = {"begin_id": begin, "source_row": row, "forced": not is_first_mbart}
+    return fairseq_vocabulary(config, spm, ids, codes, targets, **options)
 
 
 NETWORK = {"position_code": PositionCode.LEARNED, "position_offset": UNUSED_ROWS, "norm_embedding": True}

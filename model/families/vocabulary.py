@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from attention_atlas.model.config import LIMITS, ModelConfig
+from attention_atlas.model.config import LIMITS
 from attention_atlas.model.families.folder import Folder
 from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.files import MAX_VOCABULARY_BYTES, read_json, value_errors
-from attention_atlas.model.text.pieces import PieceTokenizer, SideVocabulary, SourceRow, Symbols
 from attention_atlas.model.text.splitters import HEADER, SentencePieces
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import Languages, language_of
@@ -251,35 +250,3 @@ def list_directions(sources: Sequence[str], targets: Sequence[str]) -> tuple[tup
         ordered = sorted(zip(ranks, pairs), key=lambda entry: entry[0])
         pairs = [pair for both, pair in ordered if not some_common or max(both) < len(rank)][:MAX_COMMON]
     return tuple(f"{source}-{target}" for source, target in pairs), languages
-
-
-def fairseq_tokenizer(
-    config: ModelConfig,
-    spm: bytes,
-    ids: dict[str, int],
-    codes: dict[str, int],
-    *,
-    begin_id: int,
-    source_row: SourceRow,
-    forced: bool,
-) -> tuple[PieceTokenizer, tuple[int, ...]]:
-    """Return the tokenizer of a family that fairseq trained, and the ids without a piece.
-
-    spm     the SentencePiece model of both sides
-    ids     of all pieces
-    codes   language -> id of its symbol
-    forced  whether the decoder is made to write the target language's symbol first
-    """
-    pieces, nameless = list_pieces(ids, config.vocabulary_size)
-    side = SideVocabulary(spm, pieces)
-    symbols = Symbols(
-        pad_id=config.pad_id,
-        begin_id=begin_id,
-        end_id=2,
-        unknown_id=3,
-        source_row=source_row,
-        forced=forced,
-        languages=tuple(codes.items()),
-        special_ids=tuple(sorted({0, 1, 2, 3, *nameless, *(ids[m] for m in ("<mask>",) if m in ids)})),
-    )
-    return PieceTokenizer(side, side, symbols), tuple(nameless)
