@@ -191,10 +191,11 @@ def validate(model: AnyNetwork, state: TrainingState, tokenizer: TextTokenizer, 
     return scores
 
 
+@torch.inference_mode()
 def _scores(model: AnyNetwork, tokenizer: TextTokenizer, dev: list, config: TrainConfig) -> dict:
     import sacrebleu  # optional: installed with the extra "train"
 
-    device = next(model.parameters()).device
+    device, summed_loss = next(model.parameters()).device, SummedLoss(model, label_smoothing=0.0)
     result: dict = {}
     loss, tokens, bleus = 0.0, 0, []
     for direction, corpus in dev:
@@ -203,8 +204,10 @@ def _scores(model: AnyNetwork, tokenizer: TextTokenizer, dev: list, config: Trai
         pairs = corpus.oriented(direction)[: config.dev_sentences]
         pairs = [p for p in pairs if Examples.encode([p], tokenizer, target, **limits).source]
         examples = Examples.encode(pairs, tokenizer, target, **limits)
-        corpus_loss, corpus_tokens = summed_loss(model, examples, tokenizer, config.tokens_per_batch)
-        loss, tokens = loss + corpus_loss, tokens + corpus_tokens
+        for rows in plan_batches(examples, config.tokens_per_batch, seed=0, epoch=0):
+            batch = make_batch(examples, rows, tokenizer).to(device)
+            loss += summed_loss(batch.source, batch.inputs, batch.outputs).item()
+            tokens += batch.tokens
         translator = Translator(Checkpoint("", model, tokenizer, (direction,), {}, ""), device)
         translations = translator.translate_batch([s for s, _ in pairs])
         references = [[t for _, t in pairs]]
@@ -215,19 +218,6 @@ def _scores(model: AnyNetwork, tokenizer: TextTokenizer, dev: list, config: Trai
             "chrf": round(sacrebleu.corpus_chrf(translations, references).score, 2),
         }
     return {"loss": round(loss / tokens, 4), "mean_bleu": round(float(np.mean(bleus)), 2), **result}
-
-
-@torch.inference_mode()
-def summed_loss(
-    model: AnyNetwork, examples: Examples, tokenizer: TextTokenizer, tokens_per_batch: int
-) -> tuple[float, int]:
-    """Return the cross-entropy summed over all target tokens (natural log, no smoothing), and their number."""
-    total, tokens, loss = 0.0, 0, SummedLoss(model, 0.0)
-    for rows in plan_batches(examples, tokens_per_batch, seed=0, epoch=0):
-        batch = make_batch(examples, rows, tokenizer).to(next(model.parameters()).device)
-        total += loss(batch.source, batch.inputs, batch.outputs).item()
-        tokens += batch.tokens
-    return total, tokens
 
 
 def export(folder: Path, out: Path) -> None:
