@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from attention_atlas.model.config import ModelConfig, from_json
 from attention_atlas.model.families.folder import Folder, Weights, digest_of, model_name
+from attention_atlas.model.families.settings import Settings
 from attention_atlas.model.files import (
     CONFIG,
     checkpoint_folder,
@@ -164,7 +165,11 @@ def _load_foreign(folder: Path) -> Checkpoint:
     from attention_atlas.model.families import registry  # with YAML, which our own checkpoints do not need
     from attention_atlas.model.families.card import read_origin
 
-    with registry.open_folder(folder) as (opened, weights):
+    files = Folder(folder)
+    settings = Settings.read(files)
+    family = registry.family_of(settings)
+    with closing(Weights(files)) as weights:
+        opened = family.read(files, settings, weights)
         check_fit(folder, opened.config, opened.tokenizer, opened.directions, opened.languages)
         with torch.device("meta"):
             model = Transformer(opened.config)
@@ -176,7 +181,7 @@ def _load_foreign(folder: Path) -> Checkpoint:
         "parameters": sum(p.numel() for p in model.parameters()),
         "scores": [],
         "notes": list(opened.notes),
-        "origin": asdict(read_origin(Folder(folder))),
+        "origin": asdict(read_origin(files)),
     }
     return Checkpoint(
         model_name(folder),

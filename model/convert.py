@@ -38,7 +38,12 @@ def main(argv: list[str] | None = None) -> None:
         converted = add_prefixes(converted, args.prefix)
     if args.directions:
         checkpoint.check_fit(folder, converted.model.config, converted.tokenizer, tuple(args.directions))
-        check_directions(args.directions, converted)
+        known = converted.languages or converted.directions
+        for direction in args.directions:
+            if direction not in known and converted.directions != (UNNAMED,):
+                raise ValueError(
+                    f"{converted.name} does not translate {direction!r}, but {', '.join(converted.directions)}"
+                )
         converted = replace(converted, directions=tuple(args.directions), languages=None)
     parameters = sum(parameter.numel() for parameter in converted.model.parameters())
     converted = replace(converted, metrics={"notes": [], **converted.metrics, "parameters": parameters})
@@ -85,14 +90,6 @@ def add_prefixes(loaded: checkpoint.Checkpoint, options: list[str]) -> checkpoin
         tokenizer=PieceTokenizer(tokenizer.source, tokenizer.target, symbols),
         directions=tuple(dict.fromkeys((*pairs, *loaded.directions))),
     )
-
-
-def check_directions(directions: list[str], loaded: checkpoint.Checkpoint) -> None:
-    """Raise ValueError for a direction that the model does not translate, unless its files name no languages."""
-    known = loaded.languages or loaded.directions
-    for direction in directions:
-        if direction not in known and loaded.directions != (UNNAMED,):
-            raise ValueError(f"{loaded.name} does not translate {direction!r}, but {', '.join(loaded.directions)}")
 
 
 def card(loaded: checkpoint.Checkpoint, origin: Origin) -> str:

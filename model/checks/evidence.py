@@ -55,10 +55,6 @@ class Evidence:
     output: ForwardOutput
     copies: Mapping[str, tuple[Sequence[MapCopy], float]]
 
-    def recomputed(self, kind: AttentionKind) -> np.ndarray:
-        """Return the maps of the second pass, [layers, heads, query, key]."""
-        return self.output.weights(kind)[:, 0].float().cpu().numpy()
-
     def logits(self, hidden: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Yield the logits [row, vocabulary] of hidden [step, d_model] in blocks of rows, each with its rows."""
         for part in blocks(len(hidden), self.translator.config.num_target_tokens):

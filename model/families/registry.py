@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-
 from attention_atlas.model.families import bart, m2m_100, marian, mbart, t5
-from attention_atlas.model.families.family import Family, OpenedModel
-from attention_atlas.model.families.folder import Folder, Weights
+from attention_atlas.model.families.family import Family
 from attention_atlas.model.families.settings import Settings
 
 FAMILIES: dict[str, Family] = {
@@ -30,20 +25,6 @@ UNSUPPORTED = {
     "fsmt": "its vocabularies are Moses'",
     "seamless_m4t": "it reads speech",
 }
-
-
-@contextmanager
-def open_folder(path: Path) -> Iterator[tuple[OpenedModel, Weights]]:
-    """Open a folder in a hub's layout as a context manager, in which its tensors can be read.
-
-    Raises ValueError for a family that is not supported and for a folder whose files are damaged or contradict each
-    other.
-    """
-    folder = Folder(path)
-    settings = Settings.read(folder)
-    family = family_of(settings)
-    with closing(Weights(folder)) as weights:
-        yield family.read(folder, settings, weights), weights
 
 
 def family_of(settings: Settings) -> Family:

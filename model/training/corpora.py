@@ -1,4 +1,4 @@
-"""The corpora of a training run: command-line options, reading without leaks, and training a tokenizer."""
+"""The corpora of a training run: command-line options, and reading without leaks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from pathlib import Path
 
-from attention_atlas.model.text.tokenizer import Tokenizer
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.training.sources.folder import read_folder
 from attention_atlas.model.training.sources.readers import Corpus, Splits, read_aligned, read_synthetic, remove_leaks
@@ -86,12 +85,3 @@ def dev_pairs(root: Path, direction: str, limit: int | None = None) -> tuple[lis
 
 def _read_files(rows: list) -> list[Corpus]:
     return [read_aligned(source, target, parse_direction(direction)) for direction, source, target in rows]
-
-
-def train_tokenizer(corpora: list[Splits], *, vocabulary_size: int, algorithm: str, exact: bool = True) -> Tokenizer:
-    """Train a tokenizer for all languages of the corpora on their training parts."""
-    sentences = sorted({side for splits in corpora for pair in splits.train.pairs for side in pair})
-    languages = sorted({language for splits in corpora for language in splits.train.languages if language})
-    return Tokenizer.train(
-        sentences, vocabulary_size=vocabulary_size, languages=languages, algorithm=algorithm, exact=exact
-    )

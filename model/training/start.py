@@ -13,7 +13,7 @@ from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
-from attention_atlas.model.training import corpora, options
+from attention_atlas.model.training import options
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.source import Source
 from attention_atlas.model.training.sources.readers import Splits
@@ -110,10 +110,14 @@ def resume_run(args: argparse.Namespace, source: Source) -> None:
 
 
 def _train_tokenizer(args: argparse.Namespace, splits: list[Splits], source: Source) -> Tokenizer:
-    size = args.vocabulary_size or options.VOCABULARY_SIZE
-    tokenizer = corpora.train_tokenizer(
-        source.find(args, args.tokenizer_directions) if args.tokenizer_directions else splits,
+    """Train a tokenizer for all languages of the corpora on their training parts."""
+    if args.tokenizer_directions:
+        splits = source.find(args, args.tokenizer_directions)
+    corpora, size = [each.train for each in splits], args.vocabulary_size or options.VOCABULARY_SIZE
+    tokenizer = Tokenizer.train(
+        sorted({side for corpus in corpora for pair in corpus.pairs for side in pair}),
         vocabulary_size=size,
+        languages=sorted({language for corpus in corpora for language in corpus.languages if language}),
         algorithm=args.tokenizer_algorithm,
         exact=args.vocabulary_size is not None,
     )
