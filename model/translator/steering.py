@@ -61,17 +61,16 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     strangers send may hold many recipes.
     """
     plain = plain_part(changes)
-    recipes = {
-        i: (place, edit.value)
+    unfilled = {
+        i: (place, edit, edit.value)
         for i, (place, edit) in enumerate(plain.edits)
         if isinstance(edit, Add) and isinstance(edit.value, SteeringVector) and edit.value.vector is None
     }
-    if not recipes:
+    if not unfilled:
         return changes
+    recipes = [(place, recipe) for place, _, recipe in unfilled.values()]
     sentences = {
-        (text, recipe.languages or direction)
-        for _, recipe in recipes.values()
-        for text in (recipe.towards, recipe.away)
+        (text, recipe.languages or direction) for _, recipe in recipes for text in (recipe.towards, recipe.away)
     }
     lengths = [len(translator.encode(*sentence)) for sentence in sentences]
     if len(lengths) * max(lengths) > 2 * translator.max_tokens:
@@ -84,8 +83,8 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     unedited = copy.copy(translator)
     unedited.changes = NO_INTERVENTIONS
     edits = list(plain.edits)
-    vectors = compute_vectors(unedited, list(recipes.values()), direction)
-    for (i, (place, recipe)), vector in zip(recipes.items(), vectors):
-        edits[i] = (place, replace(edits[i][1], value=replace(recipe, vector=Numbers.of(vector))))
+    vectors = compute_vectors(unedited, recipes, direction)
+    for (i, (place, edit, recipe)), vector in zip(unfilled.items(), vectors):
+        edits[i] = (place, replace(edit, value=replace(recipe, vector=Numbers.of(vector))))
     plain = replace(plain, edits=tuple(edits))
     return replace(changes, interventions=plain) if isinstance(changes, Sweep) else plain
