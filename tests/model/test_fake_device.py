@@ -37,7 +37,7 @@ from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, TINY_LIMITS, build_tiny_model
 from tests.fake_device import FAKES, Fake, fake_device
 
-TEXT = SENTENCES[0]
+TEXT = "Der Hund schläft."
 
 
 @pytest.fixture(params=FAKES)

@@ -37,17 +37,18 @@ def test_pasted_lines_are_one_sentence(tiny_translator, reference, text):
 
 
 @pytest.mark.parametrize("name", EVERY_KIND)
-def test_interventions_hold_for_a_forced_target_and_a_prefix(tiny_translator, reference, name):
-    broken = tiny_translator.translate(TEXT, interventions=EVERY_KIND[name])
-    followed = tiny_translator.trace(TEXT, target=broken.target_ids, interventions=broken.interventions)
+def test_interventions_hold_for_a_forced_target_and_a_prefix(tiny_translator, name):
+    text = "Zwei Kinder bauen."
+    broken = tiny_translator.translate(text, interventions=EVERY_KIND[name])
+    followed = tiny_translator.trace(text, target=broken.target_ids, interventions=broken.interventions)
     assert followed.interventions == EVERY_KIND[name]
     for kind in broken.kinds:
         np.testing.assert_allclose(followed.maps(kind).weights, broken.maps(kind).weights, atol=1e-5, rtol=0)
     np.testing.assert_allclose(followed.log_probability, broken.log_probability, atol=1e-5, rtol=0)
-    completed = tiny_translator.trace(TEXT, prefix=broken.target_ids[:2], interventions=broken.interventions)
+    completed = tiny_translator.trace(text, prefix=broken.target_ids[:2], interventions=broken.interventions)
     assert completed.target_ids == broken.target_ids and completed.interventions == broken.interventions
     if name != "nothing":
-        plain = tiny_translator.trace(TEXT, target=broken.target_ids)
+        plain = tiny_translator.trace(text, target=broken.target_ids)
         assert not np.allclose(plain.log_probability, followed.log_probability, atol=1e-4)
 
 

@@ -198,11 +198,11 @@ def test_a_trace_of_an_edited_translator_is_not_edited_twice(translator):
     place, half = "decoder.1.ffn.out", Scale(0.5)
     once, twice = translator.edit({place: half}), translator.edit({place: half}).edit({place: half})
     for edited in (once, twice, once.edit({"logits": lambda x, at: x})):
-        trace = edited.translate(TEXT)
+        trace = edited.translate(SHORT)
         for given in (edited.changes, Interventions(edits={place: half})):
-            assert bits(edited.translate(TEXT, interventions=given)) == bits(trace)
-    more = once.translate(TEXT, interventions=twice.changes)
-    assert bits(more) == bits(twice.translate(TEXT))
+            assert bits(edited.translate(SHORT, interventions=given)) == bits(trace)
+    more = once.translate(SHORT, interventions=twice.changes)
+    assert bits(more) == bits(twice.translate(SHORT))
 
 
 def test_a_trace_is_read_with_its_own_tokens(translator):
@@ -362,7 +362,7 @@ def test_an_edit_must_keep_shape_and_dtype(translator):
 def test_torch_hooks_are_called_or_refused_with_the_modules_name(tokenizer, tiny_checkpoint):
     """Decoding and the recorded pass after it both call the hooks."""
     translator = Translator.load(tiny_checkpoint, "cpu")
-    plain = translator.translate(TEXT)
+    plain = translator.translate(SHORT)
     layer = translator.model.decoder.layers[2]
 
     def double(module, inputs, output):
@@ -371,12 +371,12 @@ def test_torch_hooks_are_called_or_refused_with_the_modules_name(tokenizer, tiny
     parts = layer.feed_forward, layer.cross_attention, layer.sublayers[1].norm, layer.self_attention.output
     for module in (layer, *parts):
         doubled = module.register_forward_hook(double)
-        trace = translator.translate(TEXT)
+        trace = translator.translate(SHORT)
         output = translator.inspect(trace)
         log_p = output.logits[0].log_softmax(-1)[range(len(trace.target_ids)), trace.target_ids]
         np.testing.assert_allclose(trace.log_probability, log_p.detach(), atol=1e-5)
         doubled.remove()
-        assert bits(translator.translate(TEXT)) == bits(plain)
+        assert bits(translator.translate(SHORT)) == bits(plain)
     for module, name in (
         (layer.cross_attention.projection, r"decoder\.layers\.2\.cross_attention\.projection"),
         (layer.sublayers[0], r"decoder\.layers\.2\.sublayers\.0"),

@@ -243,17 +243,18 @@ def test_unusable_pairs_and_models_raise(tiny_translator, call, error, words):
         call(tiny_translator)
 
 
-def test_pairs_of_unequal_length_compare_the_decoders_senders(tiny_translator):
+def test_pairs_of_unequal_length_compare_the_decoders_senders(tokenizer):
     """All decoder edges give the sentence's lead, none the changed sentence's, and EAP-IG scores sum to the
     difference; encoder edges cannot be cut."""
-    circuit = circuits.find_circuit(tiny_translator, UNEQUAL, "eap-ig", steps=200)
-    runs = runs_of(tiny_translator, UNEQUAL)
+    translator = make_translator(build_tiny_model(tokenizer, num_encoder_layers=1, num_decoder_layers=2), tokenizer)
+    circuit = circuits.find_circuit(translator, UNEQUAL, "eap-ig", steps=200)
+    runs = runs_of(translator, UNEQUAL)
     of_decoder = np.array([edge.sender.startswith("decoder.") for edge in circuit.graph.edges])
     assert (circuit.cuttable == of_decoder).all() and not circuit.scores[~of_decoder].any()
     with torch.inference_mode():
         for pair, lead in zip(UNEQUAL, runs.changed_lead):
             changed = torch.tensor([pair.changed_ids])
-            logits = tiny_translator.model(changed, torch.tensor([pair.target_ids])).logits[0, -1]
+            logits = translator.model(changed, torch.tensor([pair.target_ids])).logits[0, -1]
             assert float(lead) == pytest.approx(float(logits[pair.token_id] - logits[pair.contrast_id]), abs=1e-4)
     torch.testing.assert_close(runs.leads_with(np.ones(len(of_decoder))), runs.lead, atol=1e-5, rtol=0)
     torch.testing.assert_close(runs.leads_with(~of_decoder), runs.changed_lead, atol=1e-5, rtol=0)
