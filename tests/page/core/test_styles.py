@@ -62,7 +62,7 @@ def test_a_bar_is_visible_in_a_marked_row(open_modules):
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_smallest_percentages_fit_beside_their_bars(open_modules, width):
-    page = open_modules("core/dom.js", "why/picture.js", width=width)
+    page = open_modules("core/dom.js", "why/question.js", width=width)
     apply_styles(page, "why/question.css")
     page.evaluate(
         """(words) => document.body.append(atlas.el('div', { class: 'atlas-question' },
