@@ -214,7 +214,7 @@ export function createOwnTarget({ force }) {
     placeholder: t("Type a translation of the sentence"),
     maxlength: "10000",
   });
-  onEnter(".atlas-stepper .own textarea", force);
+  onEnter(".atlas-stepper .own > textarea", force);
   const verdict = el("p", { class: "facts", "aria-live": "polite" });
   const root = form({ class: "own" }, () => force(text.value), [
     el("p", { class: "caption" }, [
