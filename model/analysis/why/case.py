@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,11 +20,11 @@ from attention_atlas.model.nets.blocks import MAX_LOGITS, exact, log_probabiliti
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.nets.sweep import Changes, Sweep
+from attention_atlas.model.nets.sweep import Changes, PatchValue, Sweep
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace import check_integer
-from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions, Patch
 from attention_atlas.model.trace.language import Refusal, Words, say
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.attribution import Against, Columns, Question, make_columns
@@ -279,17 +279,15 @@ class Case:
             ~masked_prefix if masked_prefix.any() else None,
         )
 
-    def run_sweep(self, sweep: Sweep, batch: int, *, in_encoder: bool) -> Tensor:
-        """Return the decoder's output [batch, d_model] at the question's row under a sweep of `batch` rows.
+    def run_patched(self, values: Mapping[Patch, PatchValue], *, in_encoder: bool) -> Tensor:
+        """Return the decoder's output [batch, d_model] at the question's row with patched values.
 
-        in_encoder: whether it changes the encoder, which then runs again.
+        in_encoder: whether a place is in the encoder, which then runs again.
         """
-        memory = (
-            self.encode(self.source_rows.expand(batch, -1, -1), changes=sweep)
-            if in_encoder
-            else self.plain_memory(batch)
-        )
-        return self.decode(self.target_rows.expand(batch, -1, -1), memory, changes=sweep)
+        sweep = Sweep(replace(self.interventions, patches=frozenset(values)), values=values)
+        rows = self.source_rows.expand(sweep.rows, -1, -1)
+        memory = self.encode(rows, changes=sweep) if in_encoder else self.plain_memory(sweep.rows)
+        return self.decode(self.target_rows.expand(sweep.rows, -1, -1), memory, changes=sweep)
 
     def measure_effects(self, changes: WordChanges) -> np.ndarray:
         """Return m(x) - m(changed x), float64 [batch]: positive if what was taken away spoke for the token."""

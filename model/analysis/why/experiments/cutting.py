@@ -12,11 +12,12 @@ from enum import Enum
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.nets.blocks import exact
-from attention_atlas.model.nets.sweep import PatchValue, Sweep
+from attention_atlas.model.nets.sweep import PatchValue
 from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.interventions import Edge, HeadOutput, Interventions, Patch
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -69,14 +70,16 @@ def measure_edges(
     if mode is CutMode.RENORMALISE:
         exists &= exists.sum(-1, keepdims=True) > 1
     cells = np.argwhere(exists)
-    effects = np.full((queries, keys), np.nan)
+    effects, place = np.full((queries, keys), np.nan), Patch(HeadOutput(kind, layer, head))
 
     def measure_batch(batch: slice) -> np.ndarray:
         query, key = torch.from_numpy(cells[batch]).to(weights.device).unbind(1)
         output = weights[query] @ values - weights[query, key, None] * values[key]  # [batch, d_head]
         if mode is CutMode.RENORMALISE:
             output = _renormalise(weights, values, query, key, output)
-        hidden = _run_patched(case, HeadOutput(kind, layer, head), output.to(case.source_rows), query)
+        rows = output.to(case.source_rows)[:, None].expand(-1, queries, -1)
+        value = PatchValue(rows, F.one_hot(query, queries).to(rows))  # a batch row patches the cell's query alone
+        hidden = case.run_patched({place: value}, in_encoder=kind is AttentionKind.ENCODER_SELF)
         return case.metric() - case.measure(hidden).cpu().numpy()
 
     batches = case.batches(len(cells))
@@ -92,15 +95,3 @@ def _renormalise(weights: Tensor, values: Tensor, query: Tensor, key: Tensor, ou
     rest = weights[query].scatter(1, key[:, None], 0.0)
     total = rest.sum(-1, keepdim=True)
     return torch.where(left[:, None] > 1e-3, output / left[:, None], (rest / total.clamp_min(1e-300)) @ values)
-
-
-def _run_patched(case: Case, place: HeadOutput, output: Tensor, query: Tensor) -> Tensor:
-    """Return the decoder's output [batch, d_model] with a head's output at row query[i] replaced by output[i]."""
-    batch, in_encoder = len(query), place.kind is AttentionKind.ENCODER_SELF
-    length = (case.source_ids if in_encoder else case.decoder_ids).shape[1]
-    weight = output.new_zeros(batch, length)
-    weight[torch.arange(batch), query] = 1.0
-    patch = Patch(place)
-    value = PatchValue(output[:, None].expand(-1, length, -1), weight)
-    sweep = Sweep(replace(case.interventions, patches=frozenset({patch})), values={patch: value})
-    return case.run_sweep(sweep, batch, in_encoder=in_encoder)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from attention_atlas.model.analysis.why.case import Case, open_case_at
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.nets.sweep import PatchValue, Sweep
+from attention_atlas.model.nets.sweep import PatchValue
 from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace.interventions import HeadOutput, Patch, Stream, SubLayerOutput
 from attention_atlas.model.trace.kinds import AttentionKind, NamedEnum, Side, SubLayerName, coerce_enums
@@ -52,6 +52,9 @@ class StreamGrid:
     def __post_init__(self) -> None:
         coerce_enums(self, side=Side)
 
+    def place(self, layer: int) -> Stream:
+        return Stream(self.side, layer, SubLayerName.FEED_FORWARD)
+
 
 @dataclass(frozen=True)
 class SubLayerGrid:
@@ -63,6 +66,9 @@ class SubLayerGrid:
     def __post_init__(self) -> None:
         coerce_enums(self, side=Side, sublayer=SubLayerName)
 
+    def place(self, layer: int) -> SubLayerOutput:
+        return SubLayerOutput(self.side, layer, self.sublayer)
+
 
 @dataclass(frozen=True)
 class HeadGrid:
@@ -72,6 +78,10 @@ class HeadGrid:
 
     def __post_init__(self) -> None:
         coerce_enums(self, kind=AttentionKind)
+
+    @property
+    def side(self) -> Side:
+        return self.kind.side
 
 
 Grid = StreamGrid | SubLayerGrid | HeadGrid
@@ -195,46 +205,40 @@ def patch_grid(clean: Case, corrupt: Case, grid: Grid, mode: PatchMode) -> Patch
     """Patch every place of the grid alone. Columns of encoder grids are the receiving run's positions."""
     receiver, giver = (corrupt, clean) if mode is PatchMode.DENOISE else (clean, corrupt)
     pairs = _pair_positions(receiver, giver, grid)
-    places = _list_places(receiver, grid)
-    values = [_read_value(giver.output, place, pairs) for place in places]
-    columns = receiver.model.num_heads[grid.kind] if isinstance(grid, HeadGrid) else len(pairs)
-    rows = len(places) // columns if isinstance(grid, HeadGrid) else len(places)
-    shared = np.flatnonzero([pair >= 0 for pair in pairs] if pairs else np.ones(columns, bool)).tolist()
-    cells = [(row, column) for row in range(rows) for column in shared]
-    metrics = np.full((rows, columns), np.nan)
+    layers = range(len(receiver.output.layers(grid.side)))
+    # (row, column), place, and the positions to patch
+    if isinstance(grid, HeadGrid):
+        columns = range(receiver.model.num_heads[grid.kind])
+        cells = [
+            ((layer, head), HeadOutput(grid.kind, layer, head), slice(None)) for layer in layers for head in columns
+        ]
+    else:
+        columns = range(len(pairs))
+        cells = [((layer, at), grid.place(layer), at) for layer in layers for at in columns if pairs[at] >= 0]
+    values = {place: _read_value(giver.output, place, pairs) for _, place, _ in cells}
+    metrics = np.full((len(layers), len(columns)), np.nan)
 
     def measure_batch(batch: slice) -> np.ndarray:
-        return receiver.measure(_run_patched(receiver, places, values, grid, cells[batch])).cpu().numpy()
+        rows = cells[batch]
+        patches = {
+            place: PatchValue(values[place], values[place].new_zeros(len(rows), values[place].shape[1]))
+            for _, place, _ in rows
+        }
+        for row, (_, place, positions) in enumerate(rows):
+            patches[place].weight[row, positions] = 1.0
+        patched = {Patch(place): value for place, value in patches.items()}
+        return receiver.measure(receiver.run_patched(patched, in_encoder=grid.side is Side.ENCODER)).cpu().numpy()
 
     batches = receiver.batches(len(cells))
     for batch, of_batch in zip(batches, map_on_spare_core(measure_batch, batches)):
-        for cell, metric in zip(cells[batch], of_batch):
+        for (cell, *_), metric in zip(cells[batch], of_batch):
             metrics[cell] = metric
     return PatchEffects(grid, mode, metrics, receiver.metric(), giver.metric(), pairs)
 
 
-def _list_places(case: Case, grid: Grid) -> list[Place]:
-    """Return the places of a grid, one for each layer; for a head grid, every head of each layer."""
-    if isinstance(grid, HeadGrid):
-        return [
-            HeadOutput(grid.kind, layer, head)
-            for layer in range(case.model.num_layers[grid.kind])
-            for head in range(case.model.num_heads[grid.kind])
-        ]
-    kind = AttentionKind.ENCODER_SELF if grid.side is Side.ENCODER else AttentionKind.DECODER_SELF
-    layers = range(case.model.num_layers[kind])
-    if isinstance(grid, StreamGrid):
-        return [Stream(grid.side, layer, SubLayerName.FEED_FORWARD) for layer in layers]
-    return [SubLayerOutput(grid.side, layer, grid.sublayer) for layer in layers]
-
-
-def _is_in_encoder(grid: Grid) -> bool:
-    return (grid.kind.side if isinstance(grid, HeadGrid) else grid.side) is Side.ENCODER
-
-
 def _pair_positions(receiver: Case, giver: Case, grid: Grid) -> tuple[int, ...]:
     """Return the giver's position for each of the receiver's, -1 for none; empty for heads."""
-    if not _is_in_encoder(grid):
+    if grid.side is Side.DECODER:
         return () if isinstance(grid, HeadGrid) else tuple(range(receiver.decoder_ids.shape[1]))
     receiving, giving = receiver.source_ids[0].tolist(), giver.source_ids[0].tolist()
     if isinstance(grid, HeadGrid):
@@ -263,23 +267,3 @@ def _read_value(output: ForwardOutput, place: Place, pairs: tuple[int, ...]) -> 
     value = layer.after if isinstance(place, Stream) else layer.sublayer(place.sublayer).added
     at = torch.tensor([max(0, pair) for pair in pairs], device=value.device)
     return value.index_select(1, at)
-
-
-def _run_patched(
-    receiver: Case, places: list[Place], values: list[Tensor], grid: Grid, cells: list[tuple[int, int]]
-) -> Tensor:
-    """Return the decoder's output [batch, d_model] at the question's row, a batch row for each cell (row, column)."""
-    weights: dict[Patch, Tensor] = {}
-    patches: dict[Patch, PatchValue] = {}
-    for i, (row, column) in enumerate(cells):
-        number, positions = row, column
-        if isinstance(grid, HeadGrid):
-            number, positions = row * receiver.model.num_heads[grid.kind] + column, slice(None)
-        value = values[number]
-        patch = Patch(places[number])
-        if patch not in patches:
-            weights[patch] = value.new_zeros(len(cells), value.shape[1])
-            patches[patch] = PatchValue(value, weights[patch])
-        weights[patch][i, positions] = 1.0
-    sweep = Sweep(replace(receiver.interventions, patches=frozenset(patches)), values=patches)
-    return receiver.run_sweep(sweep, len(cells), in_encoder=_is_in_encoder(grid))
