@@ -45,7 +45,7 @@ def measure(benchmark: Benchmark, bench: Bench) -> dict:
         return rate([link_by_rows(sum_heads(sentence, [voter])) for sentence in maps])
 
     def rate_mean(row: RowToken, layer: int) -> float:
-        return rate([link_by_rows(sentence[row, False][layer, :, :, :-1].mean(0)) for sentence in maps])
+        return rate([link_by_rows(sentence[row, False][layer].mean(0)) for sentence in maps])
 
     return {
         "sentences": len(pairs),

@@ -80,8 +80,8 @@ def test_a_run_continues_only_with_the_same_files(tmp_path):
 
 def test_the_more_certain_model_decides(monkeypatch):
     def planted(scores) -> dict:
-        """Return maps of one layer and head, whose last column belongs to special tokens."""
-        return {(RowToken.READ, False): np.concatenate([np.array(scores), np.zeros((2, 1))], -1)[None, None]}
+        """Return maps of one layer and head."""
+        return {(RowToken.READ, False): np.array(scores)[None, None]}
 
     maps = {"ours": planted([[0.49, 0.51], [0.1, 0.9]]), "theirs": planted([[1.0, 0.0], [0.3, 0.7]])}
     monkeypatch.setattr(align, "encode_words", lambda *text: text)

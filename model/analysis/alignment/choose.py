@@ -24,7 +24,7 @@ MAX_HEADS = 8  # on each side
 BATCH = 16  # sentences in one pass
 SYMBOL = -1  # the word number of a symbol
 
-SentenceMaps = dict[tuple[RowToken, bool], np.ndarray]
+SentenceMaps = dict[tuple[RowToken, bool], np.ndarray]  # (row, by_length) -> [layers, heads, target word, source word]
 Linker = Callable[[np.ndarray], Links]
 
 
@@ -80,17 +80,16 @@ def encode_words(translator: Translator, direction: str, source: Sequence[str], 
 
 
 def pool_to_words(maps: np.ndarray, sentence: WordPieces, row: RowToken) -> np.ndarray:
-    """Pool maps [.., query, key] of a teacher-forced pass to words: float64 [.., target word, source word + 1].
+    """Pool maps [.., query, key] of a teacher-forced pass to words: float64 [.., target word, source word].
 
     Weights are summed over the tokens of a source word and averaged over those of a target word (Kobayashi et al.
-    2020). The last column holds the weight on symbols.
+    2020); symbols are dropped.
     """
     steps = len(sentence.target_ids) - 1
     rows = maps[..., 1 : steps + 1, :] if row is RowToken.READ else maps[..., :steps, :]
-    columns = np.zeros((len(sentence.source_words), sentence.num_sources + 1))
-    columns[np.arange(len(sentence.source_words)), sentence.source_words] = 1.0  # SYMBOL indexes the last column
+    sums = (sentence.source_words[:, None] == np.arange(sentence.num_sources)).astype(np.float64)
     means = (sentence.target_words[:steps] == np.arange(sentence.num_targets)[:, None]).astype(np.float64)
-    return (means / np.maximum(means.sum(1, keepdims=True), 1)) @ (rows.astype(np.float64) @ columns)
+    return (means / np.maximum(means.sum(1, keepdims=True), 1)) @ (rows.astype(np.float64) @ sums)
 
 
 @dataclass(frozen=True)
@@ -119,8 +118,7 @@ def all_voters(layers: int, heads: int) -> list[Voter]:
 
 
 def score_maps(translator: Translator, sentences: Sequence[WordPieces]) -> list[SentenceMaps]:
-    """Return each sentence's maps between words, float64 [layers, heads, target word, source word + 1], by row
-    convention and by_length."""
+    """Return each sentence's maps between words, float64."""
     scores = []
     for batch in batched(sentences, BATCH):
         batch_pass = run(translator, [s.source_ids for s in batch], [s.target_ids for s in batch], slopes=False)
@@ -140,14 +138,13 @@ def score_maps(translator: Translator, sentences: Sequence[WordPieces]) -> list[
 
 
 def sum_heads(maps: SentenceMaps, heads: Sequence[Voter]) -> np.ndarray:
-    """Sum the scores of heads, each row normalised to 1 over the words: [target word, source word].
+    """Sum the scores of heads, each row normalised to 1: [target word, source word].
 
-    The column of symbols is left out before normalising, so a word that mostly attends to symbols counts as much as
-    any other.
+    So a word that mostly attends to symbols, which the maps lack, counts as much as any other.
     """
     total = 0.0
     for voter in heads:
-        scores = maps[voter.row, voter.by_length][voter.layer, voter.head, :, :-1]
+        scores = maps[voter.row, voter.by_length][voter.layer, voter.head]
         total = total + scores / np.maximum(scores.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     return total
 

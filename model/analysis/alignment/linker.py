@@ -6,8 +6,7 @@ gives the maps between words from which the page reads links of single heads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -69,16 +68,11 @@ def links(source: Sequence[str], target: Sequence[str], weights: np.ndarray, hea
     linked = np.zeros((len(target), len(source)), bool)
     if not target_words or not source_words:
         return linked
-    maps = {(row, False): _add_column(to_word_maps(weights, source, target, row)) for row in RowToken}
+    maps = {(row, False): to_word_maps(weights, source, target, row) for row in RowToken}
     scores = sum_heads(maps, heads)
     for source_word, target_word in link_by_rows(scores) & link_by_columns(scores):
         linked[np.ix_(target_words[target_word], source_words[source_word])] = True
     return linked
-
-
-def _add_column(maps: np.ndarray) -> np.ndarray:
-    """Append an empty column of symbols, which sum_heads() leaves out."""
-    return np.concatenate([maps, np.zeros((*maps.shape[:-1], 1))], -1)
 
 
 def glosses(trace: TranslationTrace, heads: Sequence[Voter] = ()) -> tuple[list[str], list[str]]:
@@ -102,25 +96,14 @@ def _linked_words(tokens: Sequence[str], linked: np.ndarray) -> list[str]:
     return [" ".join(text for text, group in zip(texts, groups) if row[group[0]]) for row in linked]
 
 
-@dataclass(frozen=True, eq=False)
-class WordMaps:
-    """The cross-attention of one sentence between words, float64, with one row convention.
+def word_maps(translator: Translator, trace: TranslationTrace) -> tuple[SentenceMaps, dict[RowToken, np.ndarray]]:
+    """Compute the cross-attention between words in one recorded pass. The trace must have words on both sides.
 
-    weights        [layers, heads, target word, source word]
-    by_length      of the same shape: weights times the lengths of the values (Kobayashi et al. 2020), as shares of a
-                   row
-    contributions  [layers, target word, source word]: ALTI's shares of the output of each layer's cross-attention
-                   block (Ferrando et al. 2022); a row sums to less than 1 because the residual connection has a share
+    Return the maps of all heads, where those by length are shares of a row (Kobayashi et al. 2020), and the
+    contributions, row convention -> float64 [layers, target word, source word]: ALTI's shares of the output of each
+    layer's cross-attention block (Ferrando et al. 2022). A row of these sums to less than 1 because the residual
+    connection has a share.
     """
-
-    weights: np.ndarray
-    by_length: np.ndarray
-    contributions: np.ndarray
-
-
-def word_maps(translator: Translator, trace: TranslationTrace) -> dict[RowToken, WordMaps]:
-    """Compute the maps between words for both row conventions, in one recorded pass. The trace must have words on
-    both sides."""
     output = record_pass(translator, trace)
     weights = trace.maps(CROSS).weights.astype(np.float64)
     lengths = np.stack(
@@ -132,27 +115,10 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> dict[RowToken,
     scaled = weights * lengths[:, :, None]
     scaled /= np.maximum(scaled.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     _, shares = decoder_contributions(translator.model, output)
-    return {
-        row: WordMaps(
-            *(to_word_maps(maps, trace.source_tokens, trace.target_tokens, row) for maps in (weights, scaled, shares))
-        )
+    tokens = trace.source_tokens, trace.target_tokens
+    maps = {
+        (row, by_length): to_word_maps(values, *tokens, row)
         for row in RowToken
+        for by_length, values in ((False, weights), (True, scaled))
     }
-
-
-def mean_map(maps: dict[RowToken, WordMaps], heads: Sequence[Voter]) -> np.ndarray:
-    """Average the heads' maps, rows normalised to 1: [target word, source word]."""
-    by_voter = {
-        (row, by_length): _add_column(word_map.by_length if by_length else word_map.weights)
-        for row, word_map in maps.items()
-        for by_length in (False, True)
-    }
-    return sum_heads(by_voter, heads) / len(heads)
-
-
-def every_head(maps: dict[RowToken, WordMaps]) -> Iterator[tuple[Voter, np.ndarray]]:
-    """Yield every voter with its map [target word, source word]."""
-    for row, word_map in maps.items():
-        for by_length, values in ((False, word_map.weights), (True, word_map.by_length)):
-            for layer, head in np.ndindex(values.shape[:2]):
-                yield Voter(layer, head, row, by_length), values[layer, head]
+    return maps, {row: to_word_maps(shares, *tokens, row) for row in RowToken}

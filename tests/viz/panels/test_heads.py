@@ -165,7 +165,7 @@ def test_a_pinned_cell_ranks_heads_by_the_pattern_it_shows(scene, surveyed):
 
 
 def test_a_heads_own_links_give_it_an_error_of_zero(scene):
-    maps = word_maps(scene.translator, scene.trace)[RowToken.READ].weights
+    maps = word_maps(scene.translator, scene.trace)[0][RowToken.READ, False]
     links = [list(link) for link in sorted(alignment.best_links(maps[2, 1]))]
     data = {"sure": links, "possible": links[:1]}
     _, both = alignment.score_heads(scene, data, alignment.SELECTED, RowToken.READ.value)
@@ -185,7 +185,7 @@ def test_a_heads_own_links_give_it_an_error_of_zero(scene):
 
 
 def test_a_possible_link_is_neither_required_nor_wrong(scene):
-    maps = word_maps(scene.translator, scene.trace)[RowToken.PREDICTED].weights
+    maps = word_maps(scene.translator, scene.trace)[0][RowToken.PREDICTED, False]
     links = [list(link) for link in sorted(alignment.best_links(maps[0, 3]))]
     _, both = alignment.score_heads(
         scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, RowToken.READ.value
@@ -208,8 +208,8 @@ def test_links_are_read_from_every_source(scene, surveyed):
         Scene(scene.trace, scene.selection, linked), alignment.CHOSEN, RowToken.READ.value
     )
     assert "layer 1, head 3; layer 3, head 2" in note["text"]
-    maps = word_maps(linked, scene.trace)
-    first, second = maps[RowToken.READ].weights[0, 2], maps[RowToken.PREDICTED].weights[2, 1]
+    maps, _ = word_maps(linked, scene.trace)
+    first, second = maps[RowToken.READ, False][0, 2], maps[RowToken.PREDICTED, False][2, 1]
     mean = sum(weights / weights.sum(-1, keepdims=True) for weights in (first, second)) / 2
     np.testing.assert_allclose(sent["scores"], mean, atol=6e-4)
 

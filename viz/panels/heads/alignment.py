@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.alignment.linker import WordMaps, every_head, mean_map, word_maps
+from attention_atlas.model.analysis.alignment.choose import SentenceMaps, average_heads
+from attention_atlas.model.analysis.alignment.linker import word_maps
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, content_words, score_links
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -40,7 +41,7 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     if source == CHOSEN and not voters:
         return [blocks.paragraph("No heads of this model have been chosen to link words yet.")]
     stands_for = RowToken(row) if row else measured_row(scene, source)
-    title, scores = link_scores(scene, word_maps(scene.translator, scene.trace), source, stands_for, voters)
+    title, scores = link_scores(scene, *word_maps(scene.translator, scene.trace), source, stands_for, voters)
     stands = say("Each head by the row it aligns best with.") if source == CHOSEN else STANDS[stands_for]
     caption = say("{what}: each word of the translation with the source word that has most of it.", what=title)
     return [
@@ -77,25 +78,30 @@ def chosen_heads(scene: Scene) -> tuple[Voter, ...]:
 
 
 def link_scores(
-    scene: Scene, maps: Mapping[RowToken, WordMaps], source: str, row: RowToken, voters: tuple[Voter, ...]
+    scene: Scene,
+    maps: SentenceMaps,
+    contributions: Mapping[RowToken, np.ndarray],
+    source: str,
+    row: RowToken,
+    voters: tuple[Voter, ...],
 ) -> tuple[Words, np.ndarray]:
     """Return the title of a source of links, and its scores [target word, source word]."""
-    row_maps, (layer, head) = maps[row], selected(scene)
+    weights, (layer, head) = maps[row, False], selected(scene)
     numbers = {"layer": layer + 1, "head": head + 1}
     if source == CHOSEN:
         heads = join([label_head(v.layer, v.head) for v in voters], "; ")
-        return say("Chosen by agreement: {heads}", heads=heads), mean_map(maps, voters)
+        return say("Chosen by agreement: {heads}", heads=heads), average_heads(maps, voters)
     if source == SELECTED:
-        return say("Weight, layer {layer}, head {head}", **numbers), row_maps.weights[layer, head]
+        return say("Weight, layer {layer}, head {head}", **numbers), weights[layer, head]
     if source == BY_LENGTH:
         title = say("Length of weight times value, layer {layer}, head {head}", **numbers)
-        return title, row_maps.by_length[layer, head]
+        return title, maps[row, True][layer, head]
     if source == LAYER:
-        return say("Weight, mean of layer {layer}", **numbers), row_maps.weights[layer].mean(0)
+        return say("Weight, mean of layer {layer}", **numbers), weights[layer].mean(0)
     if source == ALTI:
         title = say("Contribution to the output of layer {layer} (ALTI)", **numbers)
-        return title, row_maps.contributions[layer]
-    return say("Weight, mean of all heads"), row_maps.weights.mean((0, 1))
+        return title, contributions[row][layer]
+    return say("Weight, mean of all heads"), weights.mean((0, 1))
 
 
 def word_texts(trace: TranslationTrace) -> tuple[list[str], list[str]]:
@@ -115,19 +121,23 @@ def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str)
     """Score every head against the links that the visitor corrected: data has sure and possible links."""
     sources, targets = map(len, word_texts(scene.trace))
     sure, possible = (_links(data, name, sources, targets) for name in ("sure", "possible"))
-    gold, maps = Gold(sure, sure | possible), word_maps(scene.translator, scene.trace)
-    head_scores = [(score_links(best_links(values), gold), voter) for voter, values in every_head(maps)]
-    rates = {row: np.zeros(row_maps.weights.shape[:2]) for row, row_maps in maps.items()}
+    gold, (maps, contributions) = Gold(sure, sure | possible), word_maps(scene.translator, scene.trace)
+    head_scores = [
+        (score_links(best_links(values[layer, head]), gold), Voter(layer, head, row, by_length))
+        for (row, by_length), values in maps.items()
+        for layer, head in np.ndindex(values.shape[:2])
+    ]
+    rates = {row: np.zeros(maps[row, False].shape[:2]) for row in RowToken}
     for agreement, voter in head_scores:
         if not voter.by_length:
             rates[voter.row][voter.layer, voter.head] = agreement.error_rate
     rows = [(agreement, named_voter(voter), ROWS[voter.row]) for agreement, voter in head_scores]
     if voters := chosen_heads(scene):
-        rows.append((score_links(best_links(mean_map(maps, voters)), gold), say("the chosen heads"), "–"))
+        rows.append((score_links(best_links(average_heads(maps, voters)), gold), say("the chosen heads"), "–"))
     rows += [
         (score_links(best_links(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[row])
-        for row, row_maps in maps.items()
-        for number, layer in enumerate(row_maps.contributions, start=1)
+        for row, layers in contributions.items()
+        for number, layer in enumerate(layers, start=1)
     ]
     rows.sort(key=lambda row: row[0].error_rate)
     cells = [

@@ -52,20 +52,20 @@ def test_pooling_to_words_equals_a_plain_loop(tiny_translator, row):
             columns = np.flatnonzero(pieces.source_words == source)
             expected = np.mean([weights[:, :, t, columns].sum(-1) for t in rows], 0)
             np.testing.assert_allclose(pooled[:, :, target, source], expected, atol=1e-12)
-    np.testing.assert_allclose(pooled.sum(-1), 1, atol=1e-5)
+    assert pooled.shape[-1] == pieces.num_sources and (pooled.sum(-1) < 1).all()  # symbols have the rest
     (maps,) = score_maps(tiny_translator, [pieces])
     np.testing.assert_allclose(maps[row, False], pooled, atol=1e-6)
 
 
 def planted_maps(random, links: np.ndarray, noise: float) -> dict:
     """Random maps [2 layers, 4 heads] in which layer 2, head 3, token read, holds the links."""
-
-    def random_rows(shape):
-        rows = random.dirichlet(np.full(shape[-1], 0.3), size=shape[:-1])
-        return np.concatenate([rows, np.zeros((*shape[:-1], 1))], -1)
-
-    maps = {(row, by_length): random_rows((2, 4, *links.shape)) for row in RowToken for by_length in (False, True)}
-    maps[RowToken.READ, False][1, 2, :, :-1] = (1 - noise) * links + noise * maps[RowToken.READ, False][1, 2, :, :-1]
+    size = (2, 4, len(links))
+    maps = {
+        (row, by_length): random.dirichlet(np.full(links.shape[1], 0.3), size)
+        for row in RowToken
+        for by_length in (False, True)
+    }
+    maps[RowToken.READ, False][1, 2] = (1 - noise) * links + noise * maps[RowToken.READ, False][1, 2]
     return maps
 
 

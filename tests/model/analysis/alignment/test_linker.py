@@ -76,7 +76,7 @@ def test_maps_between_words_are_sums_of_columns_and_means_of_rows(trace, row):
 
 def test_by_length_scales_weights_by_the_lengths_of_the_values(trace, tiny_translator):
     output = tiny_translator.inspect(trace, interventions=trace.interventions)
-    by_length = word_maps(tiny_translator, trace)[RowToken.READ].by_length
+    by_length = word_maps(tiny_translator, trace)[0][RowToken.READ, True]
     for layer, record in enumerate(output.records(CROSS)):
         attention = tiny_translator.model.attention(CROSS, layer)
         size = attention.output.weight.shape[1] // attention.num_heads
@@ -92,7 +92,7 @@ def test_by_length_scales_weights_by_the_lengths_of_the_values(trace, tiny_trans
 def test_contributions_are_those_of_the_blocks(trace, tiny_translator):
     output = tiny_translator.inspect(trace, interventions=trace.interventions)
     _, shares = decoder_contributions(tiny_translator.model, output)
-    for row, maps in word_maps(tiny_translator, trace).items():
+    for row, contributions in word_maps(tiny_translator, trace)[1].items():
         expected = to_word_maps(shares, trace.source_tokens, trace.target_tokens, row)
-        np.testing.assert_allclose(maps.contributions, expected, atol=1e-12)
-        assert (maps.contributions.sum(-1) < 1).all()  # the residual connection and symbols have a share
+        np.testing.assert_allclose(contributions, expected, atol=1e-12)
+        assert (contributions.sum(-1) < 1).all()  # the residual connection and symbols have a share
