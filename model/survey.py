@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.alignment.linker import find_linking_heads, linker
+from attention_atlas.model.analysis.alignment.linker import find_linking_heads
 from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encode_or_empty
 from attention_atlas.model.analysis.survey.run import SurveyRun, save
@@ -68,16 +67,7 @@ def survey(
     means = load_means(path, translator) if args.ablate else None
     first = [source for source, _ in islice(corpus.read(), LINKED) if encode_or_empty(translator, direction, source)]
     linked_by = find_linking_heads(translator, direction, first)
-    run = SurveyRun(
-        translator,
-        direction,
-        corpus,
-        args.seed,
-        args.ablate,
-        means,
-        linker(linked_by) if linked_by else None,
-        parts,
-    )
+    run = SurveyRun(translator, direction, corpus, args.seed, args.ablate, means, linked_by, parts)
     rank, world = processes.rank(), processes.world_size()
     if rank == 0:
         run.gather()
@@ -87,7 +77,7 @@ def survey(
         # A process knows only its own progress: the bar multiplies it by their number.
         run.work(rank, world, watch=lambda done: bar.update(min(done * world * WINDOW, total) - bar.n))
     processes.barrier()
-    return replace(run.result(), linked_by=linked_by) if rank == 0 else None
+    return run.result() if rank == 0 else None
 
 
 def choose_corpora(args: argparse.Namespace, translator: Translator) -> dict[str, Corpus]:

@@ -6,7 +6,7 @@ gives the maps between words from which the page reads links of single heads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from attention_atlas.model.trace.words import SPACE
 from attention_atlas.model.translator import Translator
 
 CROSS = AttentionKind.CROSS
-Linker = Callable[[Sequence[str], Sequence[str], np.ndarray], np.ndarray]
 
 
 def find_linking_heads(translator: Translator, direction: str, texts: Sequence[str]) -> tuple[Voter, ...]:
@@ -52,11 +51,6 @@ def choose_linking_heads(translator: Translator, maps: Sequence[SentenceMaps]) -
         return ()
     voters = all_voters(translator.model.num_layers[CROSS], translator.model.num_heads[CROSS])
     return choose_heads(maps, None, among=[voter for voter in voters if not voter.by_length]).forward
-
-
-def linker(heads: Sequence[Voter]) -> Linker:
-    """Return links() for these heads, as a function of source tokens, target tokens and weights."""
-    return lambda source, target, weights: links(source, target, weights, heads)
 
 
 def links(source: Sequence[str], target: Sequence[str], weights: np.ndarray, heads: Sequence[Voter]) -> np.ndarray:

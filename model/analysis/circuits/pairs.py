@@ -106,7 +106,7 @@ def pair_sentences(
         for both in texts
         if both[0] != both[1] and all(text.strip() and translator.fits(text, direction) for text in both)
     }
-    translations = translator.generate([list(source) for source, _ in ids.values()], direction) if ids else []
+    translations = translator.generate([source for source, _ in ids.values()], direction)
     start = (translator.tokenizer.begin_id, *translator.forced_prefix(direction))
     pairs = [
         Pair(source, changed, (*start, *target[: target.index(tokens[0])]), *tokens, sentences)

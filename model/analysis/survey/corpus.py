@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class CorpusStats:
     counts: Counter
     fingerprint: str
 
-    @property
+    @cached_property
     def frequent(self) -> frozenset[int]:
         """The FREQUENT most frequent source ids."""
         return frozenset(i for i, _ in sorted(self.counts.items(), key=lambda pair: (-pair[1], pair[0]))[:FREQUENT])

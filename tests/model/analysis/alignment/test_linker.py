@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.alignment.linker import find_linking_heads, glosses, linker, links, word_maps
+from attention_atlas.model.analysis.alignment.linker import find_linking_heads, glosses, links, word_maps
 from attention_atlas.model.analysis.why.contributions import decoder_contributions
 from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.interventions import Interventions
@@ -39,9 +39,9 @@ def test_words_on_which_rows_and_columns_agree_are_linked_token_by_token():
 
 
 def test_a_model_links_its_own_translations(tiny_translator):
-    link = linker(find_linking_heads(tiny_translator, "de-en", SENTENCES[0:4:2]))
+    heads = find_linking_heads(tiny_translator, "de-en", SENTENCES[0:4:2])
     trace = tiny_translator.translate(SENTENCES[0], "de-en")
-    linked = link(trace.source_tokens, trace.target_tokens, trace.cross.weights)
+    linked = links(trace.source_tokens, trace.target_tokens, trace.cross.weights, heads)
     assert linked.shape == (len(trace.target_tokens), len(trace.source_tokens))
     assert not linked[:, 0].any() and not linked[:, -1].any() and linked.any()
 
