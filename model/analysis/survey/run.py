@@ -89,7 +89,7 @@ class SurveyRun:
         """
         _, done = self._load([path for path in self._paths() if self._is_gathered(path)])  # others may still be growing
         mine = [number for number in range(self.windows) if number not in done][rank::world]
-        sums = Sums.empty(self.seed)
+        sums = Sums(self.seed)
         for finished in self.measure(sums, mine, f"{self.direction}-{rank}"):
             watch(len(done) + finished)
         return sums
@@ -261,7 +261,7 @@ class SurveyRun:
     def _load(self, paths: list[Path] | None = None) -> tuple[Sums, set[int]]:
         """Return the sums of parts (by default all) and their windows. Parts of another corpus, model or setting are
         skipped."""
-        sums, done = Sums.empty(self.seed), set()
+        sums, done = Sums(self.seed), set()
         for path in self._paths() if paths is None else paths:
             with np.load(path, allow_pickle=False) as file:
                 facts = json.loads(str(file["facts"]))
@@ -269,7 +269,7 @@ class SurveyRun:
                 if facts != self._facts() or windows <= done:
                     continue
                 assert not windows & done, f"{path} overlaps with other parts"
-                sums.merge(Sums.empty(self.seed).restore({n: file[n] for n in file.files if ":" in n}))
+                sums.merge(Sums(self.seed).restore({n: file[n] for n in file.files if ":" in n}))
                 done |= windows
         return sums, done
 
@@ -328,7 +328,7 @@ def survey_work(translator: Translator, direction: str) -> Work[DirectionSurvey]
             maps += linking_maps(translator, direction, texts[start : start + PAGE_WINDOW])
             yield done, total
         run.linked_by = choose_linking_heads(translator, maps)
-        sums = Sums.empty(run.seed)
+        sums = Sums(run.seed)
         for done in run.measure(sums):
             yield len(starts) + done, total
         return run.result(sums)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -123,17 +122,11 @@ def _keep_largest(values: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np
     return np.take_along_axis(values, order, -1), np.take_along_axis(lines, order, -1)
 
 
-@dataclass(eq=False)
 class Sums:
     """All sums of a survey: of statistics, of the similarity of each two heads, and the examples."""
 
-    totals: Totals
-    similarities: Totals
-    reservoir: Reservoir
-
-    @classmethod
-    def empty(cls, seed: int) -> Sums:
-        return cls(Totals(seed), Totals(seed, 0), Reservoir())
+    def __init__(self, seed: int) -> None:
+        self.totals, self.similarities, self.reservoir = Totals(seed), Totals(seed, 0), Reservoir()
 
     def merge(self, other: Sums) -> None:
         """Add the sums of another process."""

@@ -48,37 +48,32 @@ _BY_LENGTH = say(
 )
 
 
-def _offset(plain: Words, offset: int, kinds: tuple[AttentionKind, ...], title: Words) -> Statistic:
-    return Statistic(
-        title,
-        plain,
-        say(
-            "mean weight at offset {offset}, rows and columns of words alone; Clark et al. 2019",
-            offset=f"{offset:+d}".replace("-", "−") if offset else "0",
-        ),
-        kinds,
-        _OFFSET,
-    )
-
-
-OFFSETS: Mapping[str, int] = {
-    "previous": -1,
-    "itself": 0,
-    "next": 1,
-    "two_before": -2,
-    "three_before": -3,
-    "two_after": 2,
-    "three_after": 3,
+# Statistics of the weight at an offset from the row's own position: offset, title, plain.
+_OFFSETS = {
+    "previous": (-1, say("previous token"), say("reads the token before")),
+    "itself": (0, say("own position"), say("reads its own place")),
+    "next": (1, say("next token"), say("reads the token after")),
+    "two_before": (-2, say("two before"), say("reads two tokens back")),
+    "three_before": (-3, say("three before"), say("reads three tokens back")),
+    "two_after": (2, say("two after"), say("reads two tokens ahead")),
+    "three_after": (3, say("three after"), say("reads three tokens ahead")),
 }
+OFFSETS: Mapping[str, int] = {name: offset for name, (offset, *_) in _OFFSETS.items()}
 
 STATISTICS: Mapping[str, Statistic] = {
-    "previous": _offset(say("reads the token before"), -1, SELF, say("previous token")),
-    "itself": _offset(say("reads its own place"), 0, SELF, say("own position")),
-    "next": _offset(say("reads the token after"), 1, (ENCODER,), say("next token")),
-    "two_before": _offset(say("reads two tokens back"), -2, SELF, say("two before")),
-    "three_before": _offset(say("reads three tokens back"), -3, SELF, say("three before")),
-    "two_after": _offset(say("reads two tokens ahead"), 2, (ENCODER,), say("two after")),
-    "three_after": _offset(say("reads three tokens ahead"), 3, (ENCODER,), say("three after")),
+    **{
+        name: Statistic(
+            title,
+            plain,
+            say(
+                "mean weight at offset {offset}, rows and columns of words alone; Clark et al. 2019",
+                offset=f"{offset:+d}".replace("-", "−") if offset else "0",
+            ),
+            SELF if offset <= 0 else (ENCODER,),
+            _OFFSET,
+        )
+        for name, (offset, title, plain) in _OFFSETS.items()
+    },
     "begin": Statistic(
         say("begin sink"),
         say("rests on the symbol at the beginning"),

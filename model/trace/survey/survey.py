@@ -62,13 +62,10 @@ class KindSurvey:
         """(layers, heads)."""
         return next(iter(self.statistics.values())).value.shape
 
-    def head_names(self, thresholds: Mapping[str, float] = {}) -> list[list[tuple[str, ...]]]:
-        """Return the names of each head, [layer][head], most certain first.
-
-        thresholds: replace those of the statistics.
-        """
+    def head_names(self) -> list[list[tuple[str, ...]]]:
+        """Return the names of each head, [layer][head], most certain first."""
         layers, heads = self.shape
-        return [[self._names(layer, head, thresholds) for head in range(heads)] for layer in range(layers)]
+        return [[self._names(layer, head) for head in range(heads)] for layer in range(layers)]
 
     def leading(self, layer: int, head: int) -> str | None:
         """Return the statistic with the largest value in relation to its threshold, among those above chance, or None
@@ -82,13 +79,13 @@ class KindSurvey:
         }
         return max(ratios, key=ratios.get, default=None)
 
-    def _names(self, layer: int, head: int, thresholds: Mapping[str, float]) -> tuple[str, ...]:
-        margins = []
-        for name, estimate in self.statistics.items():
-            threshold = thresholds.get(name, STATISTICS[name].threshold)
-            if threshold is not None and estimate.adjusted[layer, head] <= FALSE_DISCOVERIES:
-                margins.append((float(estimate.low[layer, head]) - threshold, name))
-        return tuple(name for margin, name in sorted(margins, key=lambda pair: -pair[0]) if margin > 0)
+    def _names(self, layer: int, head: int) -> tuple[str, ...]:
+        margins = {
+            name: float(estimate.low[layer, head]) - STATISTICS[name].threshold
+            for name, estimate in self.statistics.items()
+            if STATISTICS[name].threshold is not None and estimate.adjusted[layer, head] <= FALSE_DISCOVERIES
+        }
+        return tuple(name for name in sorted(margins, key=margins.get, reverse=True) if margins[name] > 0)
 
 
 @dataclass(frozen=True, eq=False)

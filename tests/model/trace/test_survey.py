@@ -56,7 +56,7 @@ def maps_on(random, counted: dict, name: str, allowed: np.ndarray) -> np.ndarray
 
 def surveyed(kind: AttentionKind, heads, maps) -> list[tuple[str, ...]]:
     """The names of heads whose maps a function makes: maps(random, head, found places, allowed) -> [query, key]."""
-    sums, random, rows = Sums.empty(0), np.random.default_rng(3), defaultdict(list)
+    sums, random, rows = Sums(0), np.random.default_rng(3), defaultdict(list)
     for number in range(SENTENCES):
         source, inputs = sentence(random, words=int(random.integers(9, 18)))
         queries = source if kind is ENCODER else inputs
