@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from attention_atlas.model.analysis.lenses import tuned
 from attention_atlas.model.analysis.lenses.decoder import stream_names
@@ -38,58 +37,33 @@ PAGE_SENTENCES, PAGE_SLOPES, PAGE_STEPS, PAGE_BATCH = 40, 8, 60, 4
 Arrays = Generator[tuple[int, int], None, dict[str, np.ndarray]]
 
 
-class Jacobians:
-    """Sums of Jacobians of the decoder's last stream by each earlier stream, over positions of many sentences.
+def all_stream_names(config: ModelConfig) -> tuple[str, ...]:
+    """Return the places whose Jacobians are taken: the encoder's streams, then the decoder's, the last one last."""
+    return stream_names(config, Side.ENCODER) + stream_names(config, Side.DECODER)
 
-    A position contributes the Jacobian of the sum of the last stream over all target rows, by the stream at that
-    position: its effect on everything that is written. A position of the decoder affects only its own and later rows.
 
-    totals     by place, float64 [d_model, d_model]
-    positions  numbers of positions by side
+def sum_jacobians(
+    run: Run, names: Sequence[str], progress: tuple[int, int] | None = None
+) -> Generator[tuple[int, int] | None, None, np.ndarray]:
+    """Sum Jacobians of the last of these streams by each of them: float64 [place, d_model, d_model].
+
+    run: with gradients. A position contributes the Jacobian of the sum of the last stream over all target rows, by the
+    stream at that position: its effect on everything that is written. A position of the decoder affects only its own
+    and later rows. Yields `progress` after each CHUNK of dimensions of the last stream.
     """
-
-    def __init__(self, config: ModelConfig) -> None:
-        self.sides = {side: stream_names(config, side) for side in (Side.ENCODER, Side.DECODER)}
-        size = (config.d_model, config.d_model)
-        self.totals = {name: torch.zeros(size, dtype=torch.float64) for names in self.sides.values() for name in names}
-        self.positions = {side: 0 for side in self.sides}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The places that a run must record."""
-        return tuple(self.totals)
-
-    def add(self, run: Run) -> Iterator[None]:
-        """Add the sentences of a run with gradients, yielding after each CHUNK of dimensions of the last stream."""
-        streams = [run[name] for name in self.names]
-        final = streams[-1]
-        width = final.shape[-1]
-        for start in range(0, width, CHUNK):
-            rows = torch.arange(start, min(start + CHUNK, width), device=final.device)
-            seeds = final.new_zeros(len(rows), *final.shape)
-            seeds[torch.arange(len(rows)), :, :, rows] = run.mask.to(final)
-            slopes = torch.autograd.grad(final, streams, seeds, retain_graph=True, is_grads_batched=True)
-            for name, slope in zip(self.names, slopes):  # [rows, batch, position, d_model]; 0 at padding
-                self.totals[name][rows.cpu()] += slope.sum((1, 2)).cpu().double()
-            yield
-        self.positions[Side.ENCODER] += int(run.source_mask.sum())
-        self.positions[Side.DECODER] += int(run.mask.sum())
-
-    def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state for restore(): sums float64 [place, d_model, d_model] and positions [side]."""
-        return np.stack([total.numpy() for total in self.totals.values()]), np.array([*self.positions.values()])
-
-    def restore(self, sums: np.ndarray, positions: np.ndarray) -> None:
-        """Add the state that sums() of another instance returned."""
-        for name, total in zip(self.totals, sums):
-            self.totals[name] += torch.from_numpy(total)
-        for side, count in zip(self.positions, positions):
-            self.positions[side] += int(count)
-
-    def means(self, side: Side) -> Tensor:
-        """Return the mean Jacobians of a side, float32 [layers + 1, d_model, d_model]."""
-        assert self.positions[side]
-        return torch.stack([self.totals[name] / self.positions[side] for name in self.sides[side]]).float()
+    streams = [run[name] for name in names]
+    final = streams[-1]
+    width = final.shape[-1]
+    totals = torch.zeros(len(names), width, width, dtype=torch.float64)
+    for start in range(0, width, CHUNK):
+        rows = torch.arange(start, min(start + CHUNK, width), device=final.device)
+        seeds = final.new_zeros(len(rows), *final.shape)
+        seeds[torch.arange(len(rows)), :, :, rows] = run.mask.to(final)
+        slopes = torch.autograd.grad(final, streams, seeds, retain_graph=True, is_grads_batched=True)
+        for total, slope in zip(totals, slopes):  # [rows, batch, position, d_model]; 0 at padding
+            total[start : start + CHUNK] = slope.sum((1, 2))
+        yield progress
+    return totals.numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +95,13 @@ class Fitting:
 
     def parts(self) -> Parts[Lenses]:
         """Read the sentences, then fit the tuned lens layer by layer. Yields (parts done, parts in all)."""
-        layers, rows, weights = self.translator.config.num_decoder_layers, [], []
-        jacobians, total = Jacobians(self.translator.config), len(self._batches) + layers
+        config, rows, weights, slopes, positions = self.translator.config, [], [], 0.0, 0
+        layers, total = config.num_decoder_layers, len(self._batches) + config.num_decoder_layers
         for done, batch in enumerate(self._batches):
             part = yield from self._load_or_make(done, total, lambda progress, batch=batch: self._read(batch, progress))
             rows.append(part["rows"])
             if "slopes" in part:
-                jacobians.restore(part["slopes"], part["positions"])
+                slopes, positions = slopes + part["slopes"], positions + part["positions"]
             yield done + 1, total
         for done, layer in enumerate(range(layers), len(self._batches)):
             part = yield from self._load_or_make(
@@ -135,7 +109,8 @@ class Fitting:
             )
             weights.append(part)
             yield done + 1, total
-        encoder, decoder = (jacobians.means(side) for side in (Side.ENCODER, Side.DECODER))
+        sizes = [config.num_encoder_layers + 1, layers + 1]
+        encoder, decoder = torch.from_numpy(slopes / np.repeat(positions, sizes)[:, None, None]).float().split(sizes)
         weight, bias = (torch.from_numpy(np.stack([part[name] for part in weights])) for name in ("weight", "bias"))
         return Lenses(self.translator.digest, self.sentences, encoder, decoder, weight, bias)
 
@@ -171,14 +146,13 @@ class Fitting:
     def _read(self, batch: tuple[str, tuple[str, ...], bool], progress: tuple[int, int]) -> Arrays:
         """Return the decoder's streams [layers + 1, row, d_model] of a batch, and its sums of Jacobians."""
         direction, lines, grad = batch
-        jacobians, names = Jacobians(self.translator.config), stream_names(self.translator.config, Side.DECODER)
-        run = self.translator.run(lines, names=jacobians.names if grad else names, direction=direction, grad=grad)
-        rows = torch.stack([run[name].detach()[run.mask] for name in names]).float().cpu().numpy()
+        decoder, names = stream_names(self.translator.config, Side.DECODER), all_stream_names(self.translator.config)
+        run = self.translator.run(lines, names=names if grad else decoder, direction=direction, grad=grad)
+        rows = torch.stack([run[name].detach()[run.mask] for name in decoder]).float().cpu().numpy()
         if not grad:
             return {"rows": rows}
-        for _ in jacobians.add(run):
-            yield progress
-        slopes, positions = jacobians.sums()
+        slopes = yield from sum_jacobians(run, names, progress)
+        positions = np.array([int(run.source_mask.sum()), int(run.mask.sum())])  # of encoder and decoder
         return {"rows": rows, "slopes": slopes, "positions": positions}
 
     def _fit_layer(self, layer: int, rows: Sequence[np.ndarray], progress: tuple[int, int]) -> Arrays:

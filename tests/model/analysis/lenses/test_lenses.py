@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from attention_atlas.model import checkpoint
+from attention_atlas.model.analysis.lenses import fit as fitting
 from attention_atlas.model.analysis.lenses import storage, tuned
 from attention_atlas.model.analysis.lenses.decoder import decoder_lens, streams_of
 from attention_atlas.model.analysis.lenses.encoder import encoder_lens, layer_translations, top_pieces
-from attention_atlas.model.analysis.lenses.fit import Fitting, Jacobians, fit
+from attention_atlas.model.analysis.lenses.fit import Fitting, all_stream_names, fit, sum_jacobians
 from attention_atlas.model.analysis.lenses.storage import Lens
 from attention_atlas.model.lenses import main
 from attention_atlas.model.serve.work import finish
@@ -42,10 +43,10 @@ def recorded(tiny_translator):
 def test_a_jacobian_equals_finite_differences(tiny_translator, name):
     """The sentences differ in length, so that padding matters, and attention connects their rows."""
     texts, targets, side = TEXTS[1:3], ("Two children are building a castle.", "Tea."), Side(name.split(".")[0])
-    jacobians = Jacobians(tiny_translator.config)
-    last = jacobians.names[-1]
-    list(jacobians.add(tiny_translator.run(texts, targets, names=jacobians.names, direction="de-en", grad=True)))
-    jacobian = jacobians.means(side)[jacobians.sides[side].index(name)]
+    names = all_stream_names(tiny_translator.config)
+    last, run = names[-1], tiny_translator.run(texts, targets, names=names, direction="de-en", grad=True)
+    sums = torch.from_numpy(finish(sum_jacobians(run, names)))
+    jacobian = sums[names.index(name)] / (run.source_mask if side is Side.ENCODER else run.mask).sum()
     direction = torch.linspace(-1, 1, tiny_translator.config.d_model)
     total, positions, step = 0.0, 0, 1e-3
     for text, target in zip(texts, targets):
@@ -61,7 +62,7 @@ def test_a_jacobian_equals_finite_differences(tiny_translator, name):
             total, positions = total + (ends[0] - ends[1]) / (2 * step), positions + 1
     expected = total / positions
     atol = 5e-3 * float(expected.abs().max())
-    torch.testing.assert_close((jacobian @ direction).double(), expected, atol=atol, rtol=0)
+    torch.testing.assert_close(jacobian @ direction.double(), expected, atol=atol, rtol=0)
 
 
 def test_a_stopped_fit_continues_from_its_files(tiny_translator, lenses, tmp_path, monkeypatch):
@@ -69,7 +70,7 @@ def test_a_stopped_fit_continues_from_its_files(tiny_translator, lenses, tmp_pat
     total = 2 + tiny_translator.config.num_decoder_layers
     while (progress := next(parts)) != (1, total):
         assert progress == (0, total)
-    monkeypatch.setattr(Jacobians, "add", None)  # finished parts are not made again
+    monkeypatch.setattr(fitting, "sum_jacobians", None)  # finished parts are not made again
     continued = fit(tiny_translator, {"de-en": TEXTS}, slopes=2, folder=tmp_path)
     for name, tensor in storage.tensors(lenses).items():
         torch.testing.assert_close(storage.tensors(continued)[name], tensor, atol=1e-5, rtol=1e-4)
