@@ -115,35 +115,28 @@ def match_token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
 
     Equal words keep their order among themselves. Raises a Refusal, which is a ValueError, if the words differ.
     """
-    old_words = _split_words(old)
-    starts: dict[tuple[str, ...], list[int]] = {}  # where each word begins that `new` has not used yet
-    start = 0
-    for word in old_words:
-        starts.setdefault(word, []).append(start)
-        start += len(word)
+    unused: dict[tuple[str, ...], list[tuple[int, ...]]] = {}  # the positions of words that `new` has not used yet
+    for group in word_groups(old):
+        unused.setdefault(tuple(old[i] for i in group), []).append(group)
     order: list[int] = []
-    for word in _split_words(new):
+    for group in word_groups(new):
+        word = tuple(new[i] for i in group)
         # The messages are templates, which the page translates.
-        if word not in starts:
+        if word not in unused:
             raise Refusal(
                 "{word} is not a word of the sentence: type its words in another order, with the same spelling.",
                 word=_quote(word),
             )
-        if not starts[word]:
+        if not unused[word]:
             raise Refusal(
                 "{word} occurs more often than in the sentence: use every word as often as the sentence does.",
                 word=_quote(word),
             )
-        first = starts[word].pop(0)
-        order.extend(range(first, first + len(word)))
-    unused = next((word for word in old_words if starts[word]), None)
-    if unused is not None:
-        raise Refusal("{word} is missing: use every word as often as the sentence does.", word=_quote(unused))
+        order += unused[word].pop(0)
+    for word, groups in unused.items():
+        if groups:
+            raise Refusal("{word} is missing: use every word as often as the sentence does.", word=_quote(word))
     return np.array(order)
-
-
-def _split_words(tokens: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return [tuple(tokens[i] for i in group) for group in word_groups(tokens)]
 
 
 def _quote(word: tuple[str, ...]) -> str:

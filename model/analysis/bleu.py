@@ -77,7 +77,11 @@ def lay_out(translation: str, reference: str, *, largest: int = LARGEST) -> Sent
         translation_length=int(score.sys_len),
         reference_length=int(score.ref_len),
         signature=str(metric.get_signature()),
-        textbook=_textbook_score(precisions, score.sys_len, score.ref_len),
+        textbook=100.0
+        * math.prod(
+            ((p.matched / p.total) ** p.weight for p in precisions if p.total),
+            start=brevity_penalty(score.sys_len, score.ref_len),
+        ),
         translation=mark_tokens(tokens, reference_tokens, largest=largest),
         reference=mark_tokens(reference_tokens, tokens, largest=largest),
     )
@@ -108,13 +112,3 @@ def brevity_penalty(length: int, reference_length: int) -> float:
 
 def _ngrams(tokens: tuple[str, ...], n: int) -> list[tuple[str, ...]]:
     return [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
-
-
-def _textbook_score(precisions: tuple[NgramPrecision, ...], length: int, reference_length: int) -> float:
-    if length == 0:
-        return 0.0
-    score = math.exp(min(0.0, 1.0 - reference_length / length))
-    for p in precisions:
-        if p.total:
-            score *= (p.matched / p.total) ** p.weight
-    return 100.0 * score

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attention_atlas.model.analysis.dissection import Dissection, attention, softmax
+from attention_atlas.model.analysis.dissection import Dissection, attention, in_numpy, softmax
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -210,10 +210,10 @@ def additive_stages(model: Recurrent, output: ForwardOutput, row: int) -> Additi
     record = output.attention(AttentionKind.ALIGNMENT, 0)
     assert model.attention is not None and 0 <= row < record.queries.shape[2]
     query, keys, memory, recorded = (
-        tensor.detach().double().cpu().numpy()
+        in_numpy(tensor)
         for tensor in (record.queries[0, 0, row], record.keys[0, 0], record.values[0, 0], record.weights[0, 0, row])
     )
-    vector = model.attention.score.weight[0].detach().double().cpu().numpy()
+    vector = in_numpy(model.attention.score.weight[0])
     sums = query + keys
     active = np.tanh(sums)
     scores = active @ vector

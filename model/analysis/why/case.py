@@ -113,19 +113,8 @@ def _mean_row(rows: Tensor) -> Tensor:
     return torch.stack([with_float64(part).sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(rows)
 
 
-def measure_metric(model: Transformer, question: Question, hidden: Tensor) -> Tensor:
-    """Return the metric [batch], float64 nats, of the decoder's output at the question's row, hidden [batch, d_model].
-
-    log p(token) - log p(contrast), or log p(token) without a contrast.
-    """
-    if question.contrast_id is not None:
-        return make_linear_metric(model, question)(hidden)
-    ids = torch.full((len(hidden),), question.token_id, device=hidden.device)
-    return log_probabilities(model.project, hidden, ids, model.config.num_target_tokens, dtype=torch.float64)
-
-
 @torch.inference_mode()
-def top_tokens(model: Transformer, hidden: Tensor, count: int = 10) -> tuple[Tensor, Tensor]:
+def top_tokens(model: Transformer, hidden: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return ids and log-probabilities, [batch, count], of the most probable tokens after hidden [batch, d_model]."""
     top = exact(model.project(hidden)).log_softmax(-1).topk(count, dim=-1)
     return top.indices, top.values
@@ -219,8 +208,15 @@ class Case:
             return float(self.measure(self.output.hidden[:, -1])[0])
 
     def measure(self, hidden: Tensor) -> Tensor:
-        """Return the metric [batch] of the decoder's output at the question's row, hidden [batch, d_model]."""
-        return measure_metric(self.model, self.question, hidden)
+        """Return the metric [batch], float64 nats, of the decoder's output at the question's row [batch, d_model].
+
+        log p(token) - log p(contrast), or log p(token) without a contrast.
+        """
+        model, question = self.model, self.question
+        if question.contrast_id is not None:
+            return make_linear_metric(model, question)(hidden)
+        ids = torch.full((len(hidden),), question.token_id, device=hidden.device)
+        return log_probabilities(model.project, hidden, ids, model.config.num_target_tokens, dtype=torch.float64)
 
     def encode(self, rows: Tensor, keys: Tensor | None = None, changes: Changes | None = None) -> SourceMemory:
         """Encode rows [batch, source, d_model] in place of token embeddings.

@@ -5,7 +5,7 @@ All vectors are float64, computed from the records of a pass. ALTI: Ferrando et 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -70,18 +70,13 @@ def _center(norm: Norm, x: Tensor) -> Tensor:
     return x if isinstance(norm, nn.RMSNorm) else x - x.mean(-1, keepdim=True)
 
 
-def contribution_vectors(layer: Layer, record: LayerRecord, kind: AttentionKind, rows: slice = slice(None)) -> Tensor:
-    """Return the sum over heads of A v W_O by key, float64 [query, key, d_model], for some query rows.
+def contribution_vectors(
+    layers: Sequence[Layer], records: Sequence[LayerRecord], kind: AttentionKind, rows: slice = slice(None)
+) -> Tensor:
+    """Return the sum over heads of A v W_O by key, float64 [layer, query, key, d_model], for some query rows.
 
     The batch must be one. With post-norm, after the linear part of the block's norm (Kobayashi et al. 2020, 2021).
     """
-    return _contribution_vectors([layer], [record], kind, rows)[0]
-
-
-def _contribution_vectors(
-    layers: Sequence[Layer], records: Sequence[LayerRecord], kind: AttentionKind, rows: slice
-) -> Tensor:
-    """Return the vectors of all layers of a stack in one product, [layer, query, key, d_model]."""
     cross = kind is AttentionKind.CROSS
     attention_records = [record.attention(kind) for record in records]
     weights = torch.stack([applied_weights(record)[0, :, rows] for record in attention_records])
@@ -118,7 +113,7 @@ def encoder_contributions(model: Transformer, output: ForwardOutput) -> np.ndarr
 
     output: of a recorded pass, a batch of one.
     """
-    return _block_shares(model.encoder.layers, output, AttentionKind.ENCODER_SELF)
+    return _block_shares(model, output, AttentionKind.ENCODER_SELF)
 
 
 @torch.inference_mode()
@@ -128,14 +123,14 @@ def decoder_contributions(model: Transformer, output: ForwardOutput) -> tuple[np
     Rows of self-attention sum to 1; rows of cross-attention lack the residual's share. output: of a recorded pass, a
     batch of one.
     """
-    layers = model.decoder.layers
-    self_shares = _block_shares(layers, output, AttentionKind.DECODER_SELF)
-    return self_shares, _block_shares(layers, output, AttentionKind.CROSS)
+    own, cross = (_block_shares(model, output, kind) for kind in (AttentionKind.DECODER_SELF, AttentionKind.CROSS))
+    return own, cross
 
 
-def _block_shares(layers: Iterable[Layer], output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
+def _block_shares(model: Transformer, output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
     """Return the share of each key in each block of a kind: [layer, query, key]."""
-    layers, records, cross = list(layers), output.records(kind), kind is AttentionKind.CROSS
+    layers = (model.encoder if kind is AttentionKind.ENCODER_SELF else model.decoder).layers
+    records, cross = output.records(kind), kind is AttentionKind.CROSS
     sublayer_records = [record.sublayer(kind.sublayer) for record in records]
     stream, whole = (
         torch.stack([exact(getattr(record, name)[0]) for record in sublayer_records]) for name in ("before", "after")
@@ -150,7 +145,7 @@ def _block_shares(layers: Iterable[Layer], output: ForwardOutput, kind: Attentio
     chunks = []
     for start in range(0, stream.shape[1], step):
         rows = slice(start, start + step)
-        by_key, residual = _contribution_vectors(layers, records, kind, rows), stream[:, rows]
+        by_key, residual = contribution_vectors(layers, records, kind, rows), stream[:, rows]
         if cross:
             chunks.append(alti_shares(torch.cat((by_key, residual[:, :, None]), dim=2), whole[:, rows]))
         else:

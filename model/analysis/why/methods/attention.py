@@ -25,11 +25,9 @@ def vector_norms(case: Case) -> Attribution:
 
     With post-norm, after the norm's linear part (Kobayashi et al. 2020, section 3; 2021, section 3).
     """
-    layers = []
-    for layer, record in zip(case.model.decoder.layers, case.output.records(AttentionKind.CROSS)):
-        lengths = contribution_vectors(layer, record, AttentionKind.CROSS)[-1].norm(dim=-1)
-        layers.append(lengths / lengths.sum())
-    return _over_source(case, torch.stack(layers))
+    layers, records = case.model.decoder.layers, case.output.records(AttentionKind.CROSS)
+    lengths = contribution_vectors(layers, records, AttentionKind.CROSS, slice(-1, None))[:, 0].norm(dim=-1)
+    return _over_source(case, lengths / lengths.sum(-1, keepdim=True))
 
 
 def _over_source(case: Case, layers: torch.Tensor) -> Attribution:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from attention_atlas.model.analysis.why.case import Case, mask_words, measure_metric, replace_words, top_tokens
+from attention_atlas.model.analysis.why.case import Case, mask_words, replace_words, top_tokens
 from attention_atlas.model.analysis.why.method import Attribution, Method
 from attention_atlas.model.trace.language import say
 from attention_atlas.model.trace.why.effects import Losses
@@ -33,8 +33,8 @@ def measure_losses(case: Case) -> Losses:
     """Mask each column once; return the losses of the metric and of log p(token), and what would be written instead."""
     hidden = torch.cat([case.output.hidden[:, -1], case.run(mask_words(*case.columns.masks()))])
     metric = case.measure(hidden).cpu().numpy()
-    token_only = replace(case.question, contrast_id=None, contrast=None)
-    log_p = metric if case.question == token_only else measure_metric(case.model, token_only, hidden).cpu().numpy()
+    token_only = replace(case, question=replace(case.question, contrast_id=None, contrast=None))
+    log_p = metric if case.question == token_only.question else token_only.measure(hidden).cpu().numpy()
     ids, top_log_p = (top.cpu().numpy() for top in top_tokens(case.model, hidden, NUM_CANDIDATES))
     return Losses(
         float(metric[0]), float(log_p[0]), metric[0] - metric[1:], log_p[0] - log_p[1:], ids, np.exp(top_log_p)

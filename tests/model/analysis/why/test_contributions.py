@@ -39,7 +39,7 @@ def test_contributions_sum_to_the_blocks_output(model):
         index = int(kind is CROSS)
         bias = (layer.cross_attention if index else layer.self_attention).output.bias
         stream, after = record.sublayers[index].before[0], record.sublayers[index].after[0]
-        total = contribution_vectors(layer, record, kind).sum(1)
+        total = contribution_vectors([layer], [record], kind)[0].sum(1)
         if layer.sublayers[0].norm_first:
             output_stream = total + (stream + bias).double()
         else:
@@ -62,7 +62,7 @@ def test_shares_match_the_papers_equations(model):
     for layer, record in zip(model.decoder.layers, output.decoder_records):
         for kind, found in ((DECODER, own), (CROSS, cross)):
             index = int(kind is CROSS)
-            parts = contribution_vectors(layer, record, kind).detach().numpy()
+            parts = contribution_vectors([layer], [record], kind)[0].detach().numpy()
             passed = record.sublayers[index]
             stream, whole = (x[0].double().numpy() for x in (passed.before, passed.after))
             if not layer.sublayers[0].norm_first:
