@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +17,7 @@ import torch
 
 from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from attention_atlas.model.files import read_json
+from attention_atlas.model.files import read_json, read_or_none
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
@@ -30,8 +29,6 @@ from attention_atlas.model.translator.tracing import CPU_COPY_BYTES
 
 FILE = "truth.json"
 BATCH_SIZE = 10  # passes with dropout
-
-log = logging.getLogger(__name__)
 
 
 def read_trace(translator: Translator, trace: TranslationTrace) -> Reading:
@@ -72,9 +69,10 @@ def load_trust(folder: Path | None, digest: str) -> Mapping[str, Trust]:
 
     A damaged file, or one of other weights, is logged and counts as none.
     """
-    path = folder and folder / FILE
-    if not path or not path.is_file():
-        return {}
+    return (folder and read_or_none(folder / FILE, lambda path: _read_trust(path, digest))) or {}
+
+
+def _read_trust(path: Path, digest: str) -> dict[str, Trust]:
     try:
         measured = read_json(path)
         if measured["digest"] != digest:
@@ -83,8 +81,7 @@ def load_trust(folder: Path | None, digest: str) -> Mapping[str, Trust]:
             )
         return {direction: Trust.from_json(values) for direction, values in measured["trust"].items()}
     except (ValueError, KeyError, TypeError) as error:
-        log.warning("%s is not used: %s", path, error)
-        return {}
+        raise ValueError(f"{path} is not used: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)

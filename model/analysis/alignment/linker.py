@@ -21,7 +21,7 @@ from attention_atlas.model.analysis.alignment.choose import (
     sum_heads,
 )
 from attention_atlas.model.analysis.rerun import record_pass
-from attention_atlas.model.analysis.survey.batch import value_lengths
+from attention_atlas.model.analysis.survey.batch import maps_and_lengths
 from attention_atlas.model.analysis.why.contributions import decoder_contributions
 from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -100,13 +100,8 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> tuple[Sentence
     """
     output = record_pass(translator, trace)
     weights = trace.maps(CROSS).weights.astype(np.float64)
-    lengths = np.stack(
-        [
-            value_lengths(translator.model.attention(CROSS, i), layer.attention(CROSS))[0].cpu().double().numpy()
-            for i, layer in enumerate(output.records(CROSS))
-        ]
-    )  # [layers, heads, key]
-    scaled = weights * lengths[:, :, None]
+    _, lengths = maps_and_lengths(translator.model, output, CROSS)
+    scaled = weights * lengths[0, :, :, None].astype(np.float64)
     scaled /= np.maximum(scaled.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
     _, shares = decoder_contributions(translator.model, output)
     tokens = trace.source_tokens, trace.target_tokens

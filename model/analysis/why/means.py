@@ -21,7 +21,6 @@ from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.files import read_or_none, replace_file
 from attention_atlas.model.nets.blocks import with_float64
 from attention_atlas.model.nets.masks import pad
-from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
@@ -141,15 +140,12 @@ class MeanTotals:
                 rows = model.token_rows(ids[row : row + 1, : len(tokens)], decoder=side == "target")[0]
                 self.rows[side].add(rows[words])
         for kind in TRANSFORMER_KINDS:
-            self._add_heads(kind, output, sources if kind is AttentionKind.ENCODER_SELF else targets)
-
-    def _add_heads(self, kind: AttentionKind, output: ForwardOutput, rows: list[list[int]]) -> None:
-        outputs = torch.stack([record.attention(kind).head_outputs for record in output.records(kind)])
-        outputs = outputs.permute(1, 3, 0, 2, 4)  # [batch, query, layers, heads, d_head]
-        for sentence, ids in zip(outputs, rows):
-            for position in range(min(EARLY, len(ids))):
-                self.early[kind][position].add(sentence[position : position + 1])
-            self.heads[kind].add(sentence[EARLY : len(ids)])
+            rows = sources if kind is AttentionKind.ENCODER_SELF else targets
+            for sentence, ids in zip(output.head_outputs(kind), rows):  # [layers, heads, query, d_head]
+                by_query = sentence[:, :, : len(ids)].movedim(2, 0)
+                for mean, outputs in zip(self.early[kind], by_query):
+                    mean.add(outputs[None])
+                self.heads[kind].add(by_query[EARLY:])
 
     def means(self, digest: str) -> Means:
         """Return the means of all sentences so far. digest: of the weights."""

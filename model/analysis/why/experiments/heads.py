@@ -117,8 +117,7 @@ def resample_values(case: Case, translator: Translator, texts: Sequence[str], di
         output = translator.inspect(source, target)
         draw = {}
         for kind in case.model.num_layers:
-            # [1, layers, heads, query, d_head]
-            outputs = torch.stack([record.attention(kind).head_outputs for record in output.records(kind)], dim=1)
+            outputs = output.head_outputs(kind)  # [1, layers, heads, query, d_head]
             positions = torch.linspace(0, outputs.shape[3] - 1, _query_length(case, kind)).round().long()
             draw[kind] = outputs.index_select(3, positions.to(outputs.device))
         draws.append(draw)
