@@ -13,7 +13,6 @@ import torch
 from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.nets.masks import causal_mask, pad, padding_mask
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
@@ -30,12 +29,11 @@ class BatchMasks:
     from_lengths    bool [2, source], position < length
     target_padding  bool [2, target], a padding mask of the decoder's inputs, which the model does not use
     causal          bool [target, target]
-    interventions   for both sentences
-    written         the token that each decoder row wrote, without padding: [2][target length]
     """
 
-    tokens: tuple[tuple[str, ...], tuple[str, ...]]
-    inputs: tuple[tuple[str, ...], tuple[str, ...]]
+    traces: tuple[TranslationTrace, TranslationTrace]
+    tokens: list[tuple[str, ...]]
+    inputs: list[tuple[str, ...]]
     ids: torch.Tensor
     input_ids: torch.Tensor
     lengths: np.ndarray
@@ -44,8 +42,6 @@ class BatchMasks:
     from_lengths: np.ndarray
     target_padding: np.ndarray
     causal: np.ndarray
-    interventions: Interventions = NO_INTERVENTIONS
-    written: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def agree(self) -> bool:
@@ -77,21 +73,19 @@ def make_batch_masks(translator: Translator, trace: TranslationTrace, second: st
     if second is None:
         words = trace.source_text.split()
         second = " ".join(words[: max(1, len(words) // 2)])
-    other = translator.translate(second, trace.direction, interventions=trace.interventions)
+    traces = trace, translator.translate(second, trace.direction, interventions=trace.interventions)
     pad_id = translator.tokenizer.pad_id
-    pairs = [[list(t.source_ids), list(t.decoder_ids)] for t in (trace, other)]
-    ids, input_ids = (pad([pair[side] for pair in pairs], pad_id) for side in (0, 1))
-    lengths, target_lengths = (np.array([len(pair[side]) for pair in pairs]) for side in (0, 1))
-    named = [
-        [(*tokens, *["<pad>"] * (width - len(tokens))) for tokens in side]
-        for side, width in (
-            ((trace.source_tokens, other.source_tokens), ids.shape[1]),
-            ((trace.decoder_inputs, other.decoder_inputs), input_ids.shape[1]),
-        )
-    ]
+    rows = [[list(t.source_ids) for t in traces], [list(t.decoder_ids) for t in traces]]
+    ids, input_ids = (pad(side, pad_id) for side in rows)
+    lengths, target_lengths = (np.array([*map(len, side)]) for side in rows)
+
+    def pad_tokens(tokens: tuple[str, ...], padded: torch.Tensor) -> tuple[str, ...]:
+        return (*tokens, *["<pad>"] * (padded.shape[1] - len(tokens)))
+
     return BatchMasks(
-        tuple(named[0]),
-        tuple(named[1]),
+        traces,
+        [pad_tokens(t.source_tokens, ids) for t in traces],
+        [pad_tokens(t.decoder_inputs, input_ids) for t in traces],
         ids,
         input_ids,
         lengths,
@@ -100,8 +94,6 @@ def make_batch_masks(translator: Translator, trace: TranslationTrace, second: st
         np.arange(ids.shape[1])[None] < lengths[:, None],
         padding_mask(input_ids, pad_id)[:, 0, 0].numpy(),
         causal_mask(input_ids.shape[1])[0, 0].numpy(),
-        trace.interventions,
-        (trace.target_tokens, other.target_tokens),
     )
 
 
@@ -109,7 +101,7 @@ def make_batch_masks(translator: Translator, trace: TranslationTrace, second: st
 def run_padded(translator: Translator, masks: BatchMasks) -> ForwardOutput:
     """Record one pass over both sentences, with the model's own masks."""
     ids, input_ids = masks.ids.to(translator.device), masks.input_ids.to(translator.device)
-    return translator.model(ids, input_ids, interventions=masks.interventions, record=True)
+    return translator.model(ids, input_ids, interventions=masks.traces[0].interventions, record=True)
 
 
 def max_masked_weight(output: ForwardOutput, masks: BatchMasks) -> dict[AttentionKind, float]:
@@ -134,7 +126,7 @@ def measure_target_padding(translator: Translator, masks: BatchMasks) -> float:
     It is 0 up to rounding: padding is on the right, and no real token attends to its right.
     """
     model = translator.model
-    changes, ids = masks.interventions, masks.input_ids.to(translator.device)
+    changes, ids = masks.traces[0].interventions, masks.input_ids.to(translator.device)
     source = model.encode(masks.ids.to(translator.device), interventions=changes)
     x, causal = model.embed(ids, changes, decoder=True), causal_mask(ids.shape[1], device=ids.device)
     both = causal & padding_mask(ids, translator.tokenizer.pad_id)

@@ -86,7 +86,7 @@ def _sentence(
 ) -> list[dict]:
     """Draw the masks of one sentence of the batch, or its weights if there is an output. places: layer and head."""
     source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (batch.tokens, batch.inputs))
-    steps = labels.pair_names(batch.inputs[sentence], batch.written[sentence])
+    steps = labels.pair_names(batch.inputs[sentence], batch.traces[sentence].target_tokens)
     title = blocks.paragraph(
         "Sentence {n}: {length} of {all} source tokens, {target} of {all_target} of the target",
         n=sentence + 1,
