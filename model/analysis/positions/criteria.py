@@ -19,12 +19,11 @@ LONGER = 4  # "any length" is tested at this multiple of the length
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one criterion: whether it is met, the measured value and its limit, and in words the positions
-    that violate it or come closest to it."""
+    """The verdict on one criterion: whether it is met, the measured value, and in words the positions that violate it
+    or come closest to it."""
 
     passed: bool
     measured: float
-    limit: float
     shown_by: str
 
 
@@ -79,7 +78,6 @@ def unique(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     return Verdict(
         passed,
         gap,
-        scheme.same,
         say("closest codes: positions {first} and {second}, {gap} apart", first=first, second=second, gap=f"{gap:.3g}"),
     )
 
@@ -92,7 +90,6 @@ def length_independent(scheme: Scheme, length: int, d_model: int, base: float) -
     return Verdict(
         bool(change[at] <= scheme.same),
         float(change[at]),
-        scheme.same,
         say(
             "position {at} of {n} and of {m} tokens: codes differ by {gap}",
             at=at,
@@ -109,12 +106,11 @@ def extends(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
         return same
     if scheme.rows is not None and scheme.rows < LONGER * length:
         evidence = say("there are {n} rows, and none for position {next}", n=scheme.rows, next=scheme.rows)
-        return Verdict(False, 0.0, scheme.same, evidence)
+        return Verdict(False, 0.0, evidence)
     gap, first, second = closest_pair(scheme.table(LONGER * length, d_model, base=base))
     return Verdict(
         gap > scheme.same,
         gap,
-        scheme.same,
         say(
             "closest codes of {n}: positions {first} and {second}, {gap} apart",
             n=LONGER * length,
@@ -145,7 +141,7 @@ def equal_offsets(scheme: Scheme, length: int, d_model: int, base: float) -> Ver
                 d=high + offset,
                 other=f"{along[high]:.3g}",
             )
-    return Verdict(worst <= scheme.same, worst, scheme.same, evidence)
+    return Verdict(worst <= scheme.same, worst, evidence)
 
 
 def bounded(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
@@ -155,7 +151,6 @@ def bounded(scheme: Scheme, length: int, d_model: int, base: float) -> Verdict:
     return Verdict(
         bool(sizes[at] <= 1.0 + scheme.same),
         float(sizes[at]),
-        1.0,
         say("position {at} of {n} holds {value}", at=at, n=longer, value=f"{sizes[at]:.4g}"),
     )
 
@@ -180,10 +175,9 @@ def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) 
 
 @dataclass(frozen=True)
 class FewestDimensions:
-    """The smallest width whose two closest codes are more than `margin` apart, or None within the limit."""
+    """The smallest width whose two closest codes are far enough apart, or None within the limit; their distance, and
+    their positions."""
 
-    scheme: str
-    margin: float
     width: int | None
     gap: float
     pair: tuple[int, int]
@@ -192,11 +186,14 @@ class FewestDimensions:
 def fewest_dimensions(
     scheme: Scheme, length: int, *, margin: float = SAME, limit: int = 64, base: float = 10_000.0
 ) -> FewestDimensions:
-    """Try widths in ascending order. The gap and the pair are those of the resulting width, or else of the last one."""
+    """Try widths in ascending order until codes are more than `margin` apart.
+
+    The gap and the pair are those of the resulting width, or else of the last one.
+    """
     widths = (1,) if scheme.step == 0 else range(scheme.step, limit + 1, scheme.step)
     gap, pair = 0.0, (0, 0)
     for width in widths:
         gap, *pair = closest_pair(scheme.table(length, width, base=base))
         if gap > margin:
-            return FewestDimensions(scheme.name, margin, width, gap, (pair[0], pair[1]))
-    return FewestDimensions(scheme.name, margin, None, gap, (pair[0], pair[1]))
+            return FewestDimensions(width, gap, tuple(pair))
+    return FewestDimensions(None, gap, tuple(pair))
