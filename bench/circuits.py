@@ -19,8 +19,7 @@ from attention_atlas.model.analysis import circuits
 from attention_atlas.model.analysis.circuits.circuit import run_batches
 from attention_atlas.model.analysis.circuits.graph import build_graph
 from attention_atlas.model.analysis.circuits.passes import ScoringMethod
-from attention_atlas.model.analysis.lenses.decoder import streams_of
-from attention_atlas.model.analysis.lenses.encoder import top_pieces
+from attention_atlas.model.analysis.lenses.read import streams_of, top_pieces
 from attention_atlas.model.analysis.why.methods import relevance
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.program import DEFAULT_CHECKPOINT, CommandLine, integer, parse_args, run_program

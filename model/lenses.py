@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.lenses.encoder import measure_hits
 from attention_atlas.model.analysis.lenses.fit import SLOPES, fit
+from attention_atlas.model.analysis.lenses.read import measure_hits
 from attention_atlas.model.analysis.lenses.storage import FILE, HitRates, Lenses, save
 from attention_atlas.model.analysis.why.means import choose_sentences
 from attention_atlas.model.program import CommandLine, integer, measurement_path, run_program

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from attention_atlas.model.analysis.lenses.decoder import DecoderLens, decoder_lens
 from attention_atlas.model.analysis.lenses.fit import find_lenses
+from attention_atlas.model.analysis.lenses.read import DecoderLens, decoder_lens
 from attention_atlas.model.analysis.lenses.storage import Lens
 from attention_atlas.model.nets.blocks import blocks
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions

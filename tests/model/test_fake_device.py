@@ -23,7 +23,7 @@ from attention_atlas.model.analysis import (
 )
 from attention_atlas.model.analysis.circuits.pairs import Pair
 from attention_atlas.model.analysis.formulas import projections, space
-from attention_atlas.model.analysis.lenses.decoder import decoder_lens
+from attention_atlas.model.analysis.lenses.read import decoder_lens
 from attention_atlas.model.analysis.steering import compute_steering_vector
 from attention_atlas.model.analysis.why import case
 from attention_atlas.model.analysis.why.experiments import cutting

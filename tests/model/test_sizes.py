@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attention_atlas.model.analysis import temperatures
-from attention_atlas.model.analysis.lenses.decoder import decoder_lens
+from attention_atlas.model.analysis.lenses.read import decoder_lens
 from attention_atlas.model.analysis.survey import batch
 from attention_atlas.model.analysis.why.case import make_linear_metric, open_case
 from attention_atlas.model.analysis.why.experiments import heads as experiment

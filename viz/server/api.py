@@ -13,7 +13,7 @@ import json
 
 import numpy as np
 
-from attention_atlas.model.analysis.lenses.encoder import TOP, encoder_lens, layer_translations
+from attention_atlas.model.analysis.lenses.read import TOP, encoder_lens, layer_translations
 from attention_atlas.model.analysis.why.attribution import attribute_case, check_methods
 from attention_atlas.model.analysis.why.experiments import heads, smallest
 from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values

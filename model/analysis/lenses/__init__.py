@@ -22,8 +22,13 @@ True
 True
 """
 
-from attention_atlas.model.analysis.lenses.decoder import DecoderLens, decoder_lens
-from attention_atlas.model.analysis.lenses.encoder import EncoderLens, encoder_lens, layer_translations
+from attention_atlas.model.analysis.lenses.read import (
+    DecoderLens,
+    EncoderLens,
+    decoder_lens,
+    encoder_lens,
+    layer_translations,
+)
 from attention_atlas.model.analysis.lenses.storage import Lens, Lenses, load, load_stored, save
 
 __all__ = [

@@ -15,15 +15,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from attention_atlas.model.analysis.lenses import tuned
-from attention_atlas.model.analysis.lenses.decoder import stream_names
+from attention_atlas.model.analysis.lenses.read import divergence, stream_names
 from attention_atlas.model.analysis.lenses.storage import Lenses, load_stored
 from attention_atlas.model.analysis.rerun import check_unedited
 from attention_atlas.model.analysis.sentences import sentences
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.runs import Run
 from attention_atlas.model.files import replace_file
+from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.serve.work import Parts, Work, finish
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import Side
@@ -32,6 +33,12 @@ from attention_atlas.model.translator import Translator
 SLOPES = 60  # sentences of each direction for the Jacobians, which take d_model gradients each
 BATCH = 12
 CHUNK = 16  # dimensions of the last stream whose gradients are taken at once
+STEPS = 250  # of Adam for a layer of the tuned lens
+ROWS = 192  # in one step
+RATE = 1e-3
+HELD_OUT = 8  # every eighth row is held out to choose the best map
+RIDGES = (1.0, 10.0, 100.0, 1000.0)
+EVALUATIONS = 10  # on the held-out rows
 # In the page, fewer of everything:
 PAGE_SENTENCES, PAGE_SLOPES, PAGE_STEPS, PAGE_BATCH = 40, 8, 60, 4
 Arrays = Generator[tuple[int, int], None, dict[str, np.ndarray]]
@@ -66,6 +73,68 @@ def sum_jacobians(
     return totals.numpy()
 
 
+def fit_layer(
+    project: Callable[[Tensor], Tensor],
+    stream: Tensor,
+    last: Tensor,
+    steps: int = STEPS,
+    *,
+    progress: tuple[int, int] | None = None,
+) -> Generator[tuple[int, int] | None, None, tuple[Tensor, Tensor]]:
+    """Fit the tuned lens of one layer (Belrose et al. 2023): W float32 [d_model, d_model] and b [d_model].
+
+    stream, last [row, d_model]: the layer's stream and the last one. project: maps a last stream, before its norm, to
+    logits [row, vocabulary]. stream + W stream + b should predict what the last stream predicts, measured by the KL
+    divergence. The fit starts from ridge regression, which shrinks W to 0 (the logit lens), and continues with Adam on
+    the divergence for `steps` steps. The best map on held-out rows is returned, which may be the logit lens.
+
+    Yields `progress` before each step; different threads may take the steps.
+    """
+    is_held_out = torch.arange(len(stream), device=stream.device) % HELD_OUT == 0
+    with torch.no_grad():
+        expected = project(last[is_held_out]).log_softmax(-1)
+
+    def error(w: Tensor, b: Tensor) -> float:
+        with torch.no_grad():
+            return float(divergence(expected, project(stream[is_held_out] + stream[is_held_out] @ w.T + b)).mean())
+
+    width = stream.shape[-1]
+    best = stream.new_zeros(width, width), stream.new_zeros(width)
+    best_error = error(*best)
+    for ridge in RIDGES:
+        yield progress
+        candidate = _fit_ridge(stream[~is_held_out], last[~is_held_out], ridge)
+        if (new_error := error(*candidate)) < best_error:
+            best, best_error = candidate, new_error
+    with torch.inference_mode(False):
+        w, b = (part.clone().requires_grad_() for part in best)
+        optimiser, generator = torch.optim.Adam([w, b], lr=RATE), torch.Generator().manual_seed(0)
+    rows = (~is_held_out).nonzero()[:, 0]
+    for step in range(steps):
+        yield progress
+        for group in optimiser.param_groups:
+            group["lr"] = RATE * (1 - step / steps)
+        sample = rows[torch.randint(len(rows), (ROWS,), generator=generator).to(rows.device)]
+        with torch.inference_mode(False), torch.enable_grad():
+            with torch.no_grad():
+                end = project(last[sample]).log_softmax(-1)
+            loss = divergence(end, project(stream[sample] + stream[sample] @ w.T + b)).mean()
+            loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
+        if (step + 1) % max(1, steps // EVALUATIONS) == 0 and (new_error := error(w, b)) < best_error:
+            best, best_error = (w.detach().clone(), b.detach().clone()), new_error
+    return best
+
+
+def _fit_ridge(stream: Tensor, last: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+    x, y = exact(stream), exact(last - stream)
+    x_mean, y_mean = x.mean(0), y.mean(0)
+    x, y = x - x_mean, y - y_mean
+    w = torch.linalg.solve(x.T @ x + ridge * torch.eye(x.shape[1], device=x.device, dtype=x.dtype), x.T @ y).T
+    return w.to(stream), (y_mean - w @ x_mean).to(stream)
+
+
 @dataclass(frozen=True, eq=False)
 class Fitting:
     """A fit of all lenses, in parts.
@@ -80,7 +149,7 @@ class Fitting:
     translator: Translator
     texts: Mapping[str, Sequence[str]]
     slopes: int = SLOPES
-    steps: int = tuned.STEPS
+    steps: int = STEPS
     batch: int = BATCH
     folder: Path | None = None
 
@@ -158,7 +227,7 @@ class Fitting:
     def _fit_layer(self, layer: int, rows: Sequence[np.ndarray], progress: tuple[int, int]) -> Arrays:
         model = self.translator.model
         streams = torch.from_numpy(np.concatenate([part[[layer, -1]] for part in rows], axis=1))
-        weight, bias = yield from tuned.fit_layer(
+        weight, bias = yield from fit_layer(
             lambda x: model.project(model.decoder.norm(x)),
             *streams.to(self.translator.device),
             steps=self.steps,

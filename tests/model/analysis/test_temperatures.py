@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis import temperatures
-from attention_atlas.model.analysis.lenses.decoder import streams_of
+from attention_atlas.model.analysis.lenses.read import streams_of
 from attention_atlas.model.trace.kinds import Side
 
 TEXT = "Zwei Kinder bauen eine Burg aus Sand."

@@ -10,8 +10,8 @@ import pytest
 from attention_atlas.model.analysis import sentences as own_sentences
 from attention_atlas.model.analysis import temperatures
 from attention_atlas.model.analysis.lenses import fit, storage
-from attention_atlas.model.analysis.lenses.encoder import encoder_lens
 from attention_atlas.model.analysis.lenses.fit import Fitting
+from attention_atlas.model.analysis.lenses.read import encoder_lens
 from attention_atlas.model.analysis.lenses.storage import HitRates
 from attention_atlas.model.serve.work import Work
 from attention_atlas.model.trace.edits import Scale

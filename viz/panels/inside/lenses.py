@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attention_atlas.model.analysis.lenses import fit
-from attention_atlas.model.analysis.lenses.encoder import encoder_lens, layer_translations
+from attention_atlas.model.analysis.lenses.read import encoder_lens, layer_translations
 from attention_atlas.model.analysis.lenses.storage import Lenses
 from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.analysis.sentences import has_sentences

@@ -10,10 +10,15 @@ import torch
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.analysis.lenses import fit as fitting
-from attention_atlas.model.analysis.lenses import storage, tuned
-from attention_atlas.model.analysis.lenses.decoder import decoder_lens, streams_of
-from attention_atlas.model.analysis.lenses.encoder import encoder_lens, layer_translations, top_pieces
+from attention_atlas.model.analysis.lenses import storage
 from attention_atlas.model.analysis.lenses.fit import Fitting, all_stream_names, fit, sum_jacobians
+from attention_atlas.model.analysis.lenses.read import (
+    decoder_lens,
+    encoder_lens,
+    layer_translations,
+    streams_of,
+    top_pieces,
+)
 from attention_atlas.model.analysis.lenses.storage import Lens
 from attention_atlas.model.lenses import main
 from attention_atlas.model.serve.work import finish
@@ -138,10 +143,10 @@ def test_a_tuned_lens_finds_a_planted_map_and_keeps_the_logit_lens_if_it_is_best
     last = torch.randn(800, 12, generator=generator)
     matrix, words = torch.randn(12, 12, generator=generator), torch.randn(30, 12, generator=generator)
     stream = last @ torch.linalg.inv(matrix).T - 0.5
-    weight, bias = finish(tuned.fit_layer(lambda rows: rows @ words.T, stream, last))
+    weight, bias = finish(fitting.fit_layer(lambda rows: rows @ words.T, stream, last))
     read = stream + stream @ weight.T + bias
     assert (read @ words.T).softmax(-1).sub((last @ words.T).softmax(-1)).abs().max() < 0.05
-    weight, bias = finish(tuned.fit_layer(lambda rows: rows @ words.T, last, last))
+    weight, bias = finish(fitting.fit_layer(lambda rows: rows @ words.T, last, last))
     assert max(weight.abs().max(), bias.abs().max()) < 1e-4  # the logit lens is already right
 
 
