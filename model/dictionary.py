@@ -12,8 +12,14 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.units.dictionary import FILE, StoredDictionary, save, train
-from attention_atlas.model.analysis.units.measure import measure_qualities, rows_of
+from attention_atlas.model.analysis.units.dictionary import (
+    FILE,
+    StoredDictionary,
+    measure_qualities,
+    rows_of,
+    save,
+    train,
+)
 from attention_atlas.model.analysis.why.means import choose_sentences
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.program import CommandLine, integer, measurement_path, run_program

@@ -1,10 +1,9 @@
 """Find the circuit of a decision: the edges between heads and feed-forwards that carry it from the words to the logits.
 
-graph.py         the edges: what writes into the residual streams and what reads them
-pairs.py         pairs of sentences that differ in one word, with the two tokens between which that word decides
-passes.py        passes in which every edge can carry another sentence's values, and edge scores (EAP, EAP-IG, exact)
-circuit.py       find a circuit, patch its paths, translate with it alone, study it over many pairs
-faithfulness.py  how much of the decision circuits of different sizes keep
+graph.py    the edges: what writes into the residual streams and what reads them
+pairs.py    pairs of sentences that differ in one word, with the two tokens between which that word decides
+passes.py   passes in which every edge can carry another sentence's values, and edge scores (EAP, EAP-IG, exact)
+circuit.py  find a circuit, patch its paths, translate with it alone, study how much of the decision it keeps
 
 >>> from attention_atlas.model.translator import Translator
 >>> translator = Translator.load("checkpoints/de-en", device="cpu")
@@ -18,12 +17,12 @@ faithfulness.py  how much of the decision circuits of different sizes keep
 
 from attention_atlas.model.analysis.circuits.circuit import (
     Circuit,
+    FaithfulnessCurves,
     Study,
     find_circuit,
     find_sentence_circuit,
     translate_with_edges,
 )
-from attention_atlas.model.analysis.circuits.faithfulness import FaithfulnessCurves
 from attention_atlas.model.analysis.circuits.graph import Edge
 from attention_atlas.model.analysis.circuits.pairs import Pair, make_pair, make_pairs
 

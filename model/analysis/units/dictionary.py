@@ -1,13 +1,14 @@
-"""Sparse dictionaries of a stream: a top-k autoencoder (Gao et al. 2024), its training, and its file.
+"""Sparse dictionaries of a stream: a top-k autoencoder (Gao et al. 2024), its training, its file, and its quality.
 
-train() returns a Dictionary; save() and load() keep it beside the weights of its checkpoint. project() is the baseline
-of untrained directions.
+train() returns a Dictionary; save() and load() keep it beside the weights of its checkpoint. measure_qualities()
+measures the loss of the model when a stream is replaced by its reconstruction; project() is the baseline of untrained
+directions.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,13 +17,18 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
+from attention_atlas.model.decode.runs import Run, batched, run
 from attention_atlas.model.files import read_or_none, replace_file
+from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.translator import Translator
 
 LEARNING_RATE, ROWS = 1e-3, 512  # rows in one update
 DEAD = 100  # updates without an active row after which a unit counts as dead
 REVIVED, REVIVED_WEIGHT = 128, 1 / 32  # dead units trained on the residual, and the weight of their loss
 RIDGE = 1e-4
+BATCH = 32  # sentences in one pass
 FILE = "dictionary.safetensors"
 ARRAYS = ("encoder", "bias", "directions", "centre")
 
@@ -144,7 +150,7 @@ class StoredDictionary:
     layer      of the encoder, from 0, whose output stream it describes
     sentences  the number of sentences it was trained on
     digest     of the weights
-    qualities  of the dictionary, of random directions and of neurons (see measure.py)
+    qualities  of the dictionary, of random directions and of neurons
     """
 
     dictionary: Dictionary
@@ -189,3 +195,77 @@ def load_stored(folder: Path | None, digest: str, width: int) -> StoredDictionar
     """Load the dictionary of a checkpoint's folder. Returns None if there is none, or, with a log entry, if the file is
     damaged or of other weights."""
     return folder and read_or_none(folder / FILE, lambda path: load(path, digest, width))
+
+
+def read_place(
+    translator: Translator,
+    place: str,
+    ids: Sequence[Sequence[int]],
+    interventions: Interventions = NO_INTERVENTIONS,
+) -> Run:
+    """Record a place of the encoder for source ids. The decoder reads only the token that begins a translation."""
+    tokenizer, ends = translator.tokenizer, [[translator.tokenizer.end_id]] * len(ids)
+    return run(translator.model, ids, ends, (place,), begin_id=tokenizer.begin_id, interventions=interventions)
+
+
+def rows_of(translator: Translator, place: str, texts: Sequence[str], direction: str) -> Tensor:
+    """Return an encoder's stream at a place for all tokens of texts, float32 [row, d_model]."""
+    rows = []
+    for part in batched(texts, BATCH):
+        batch = read_place(translator, place, [translator.encode(text, direction) for text in part])
+        rows.append(batch[place][batch.source_mask])
+    return torch.cat(rows)
+
+
+def measure_qualities(
+    translator: Translator,
+    place: str,
+    dictionary: Dictionary,
+    train_rows: Tensor,
+    texts: Sequence[tuple[str, str]],
+) -> dict[str, Quality]:
+    """Measure a dictionary of an encoder layer's stream, as many random directions, and the layer's neurons.
+
+    texts: held-out (direction, text); the loss is that of the model's own translations. train_rows: the rows [row,
+    d_model] it was trained on, which decide which units are dead.
+    """
+    centre, layer = dictionary.centre, int(place.split(".")[1])
+    neurons = translator.model.encoder.layers[layer].feed_forward.contract.weight.T.detach()
+    generator = torch.Generator().manual_seed(1)
+    random = torch.randn(dictionary.directions.shape, generator=generator).to(centre)
+    rows = torch.cat([rows_of(translator, place, [text], direction) for direction, text in texts])
+    loss = _loss(translator, place, texts, None)
+    mean_loss = _loss(translator, place, texts, lambda x: centre.expand_as(x))
+    variance = (rows - rows.mean(0)).pow(2).sum()
+
+    def quality(rebuild: Callable[[Tensor], Tensor], active: float, dead: float) -> Quality:
+        recovered = (mean_loss - _loss(translator, place, texts, rebuild)) / (mean_loss - loss)
+        explained = 1 - float((rows - rebuild(rows)).pow(2).sum() / variance)
+        return Quality(*(round(x, 4) for x in (recovered, explained, active, dead)))
+
+    is_active = torch.stack([(dictionary.codes(part) > 0).any(0) for part in train_rows.split(4096)]).any(0)
+    active = float((dictionary.codes(rows) > 0).sum(-1).float().mean())
+    k = dictionary.k
+    return {
+        "dictionary": quality(dictionary, active, float((~is_active).float().mean())),
+        "random": quality(lambda x: project(random, centre, k, x), float(k), 0.0),
+        "neurons": quality(lambda x: project(neurons, centre, k, x), float(min(k, len(neurons))), 0.0),
+    }
+
+
+@torch.inference_mode()
+def _loss(
+    translator: Translator, place: str, texts: Sequence[tuple[str, str]], rebuild: Callable[[Tensor], Tensor] | None
+) -> float:
+    """Return the mean cross-entropy of the model's own translations, in nats per token, with the stream rebuilt."""
+    changed = translator
+    if rebuild is not None:
+        changed = translator.edit({place: lambda x, at: rebuild(x.flatten(0, -2)).view_as(x)})
+    total, count = 0.0, 0
+    for direction, text in texts:
+        source = translator.encode(text, direction)
+        (target,) = translator.generate([source], direction)
+        logits = changed.inspect(source, target).logits[0]
+        total += float(cross_entropy(logits, torch.tensor(target, device=logits.device), reduction="sum"))
+        count += len(target)
+    return total / max(1, count)

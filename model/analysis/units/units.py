@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_atlas.model.analysis.rerun import check_unedited
-from attention_atlas.model.analysis.units.dictionary import Dictionary
-from attention_atlas.model.decode.runs import run
+from attention_atlas.model.analysis.units.dictionary import Dictionary, read_place
 from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.tokens import is_symbol
@@ -72,19 +71,10 @@ class Units:
         """Return the activations [token, unit] of each sentence, 0 at symbols, where most units are active without
         meaning."""
         check_unedited(self.translator)
-        tokenizer = self.translator.tokenizer
-        batch = run(
-            self.translator.model,
-            ids,
-            [[tokenizer.end_id]] * len(ids),
-            (self.place,),
-            begin_id=tokenizer.begin_id,
-            interventions=interventions,
-        )
-        activations = []
+        batch, activations = read_place(self.translator, self.place, ids, interventions), []
         for i, sentence in enumerate(ids):
             rows = batch[self.place][i, : len(sentence)]
             rows = rows if self.dictionary is None else self.dictionary.codes(rows)
-            symbols = torch.tensor([is_symbol(token) for token in tokenizer.tokens(sentence)])
+            symbols = torch.tensor([is_symbol(token) for token in self.translator.tokenizer.tokens(sentence)])
             activations.append(rows.masked_fill(symbols[:, None].to(rows.device), 0))
         return activations

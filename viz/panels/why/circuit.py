@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from attention_atlas.model.analysis import circuits
-from attention_atlas.model.analysis.circuits.circuit import Circuit, Study, decode_with_edges
-from attention_atlas.model.analysis.circuits.faithfulness import Curve, FaithfulnessCurves
+from attention_atlas.model.analysis.circuits.circuit import Circuit, Curve, FaithfulnessCurves, Study, decode_with_edges
 from attention_atlas.model.analysis.circuits.graph import Edge, build_graph
 from attention_atlas.model.analysis.circuits.pairs import Pair, fill_template, pair_sentences
 from attention_atlas.model.analysis.circuits.passes import ScoringMethod

@@ -220,14 +220,11 @@ def patch_grid(clean: Case, corrupt: Case, grid: Grid, mode: PatchMode) -> Patch
 
     def measure_batch(batch: slice) -> np.ndarray:
         rows = cells[batch]
-        patches = {
-            place: PatchValue(values[place], values[place].new_zeros(len(rows), values[place].shape[1]))
-            for _, place, _ in rows
-        }
+        weights = {place: values[place].new_zeros(len(rows), values[place].shape[1]) for _, place, _ in rows}
         for row, (_, place, positions) in enumerate(rows):
-            patches[place].weight[row, positions] = 1.0
-        patched = {Patch(place): value for place, value in patches.items()}
-        return receiver.measure(receiver.run_patched(patched, in_encoder=grid.side is Side.ENCODER)).cpu().numpy()
+            weights[place][row, positions] = 1.0
+        patches = {Patch(place): PatchValue(values[place], weight) for place, weight in weights.items()}
+        return receiver.measure(receiver.run_patched(patches, in_encoder=grid.side is Side.ENCODER)).cpu().numpy()
 
     batches = receiver.batches(len(cells))
     for batch, of_batch in zip(batches, map_on_spare_core(measure_batch, batches)):

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.units import dictionary as dictionaries
-from attention_atlas.model.analysis.units.dictionary import Dictionary, project, train
-from attention_atlas.model.analysis.units.measure import measure_qualities, rows_of
+from attention_atlas.model.analysis.units.dictionary import Dictionary, measure_qualities, project, rows_of, train
 from attention_atlas.model.analysis.units.units import Units
 from attention_atlas.model.dictionary import main
 from attention_atlas.model.trace.tokens import is_symbol
