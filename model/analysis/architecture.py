@@ -88,31 +88,26 @@ def stack(
     records = output.layers(side)
     layer = min(layer, len(records) - 1)
     encoder = side is Side.ENCODER
-    length = say("source") if encoder else say("target")
-    axes, width = (length, "d_model"), (len(rows.added), config.d_model)
-    on = {"side": side.value}
-    entry = [
-        Station(
-            say("embedding × √d_model") if config.scale_embedding else say("embedding"),
-            *(width, axes, "embedding", on, (_stream(rows.scaled),), True),
-        ),
-    ]
+    length, tokens = say("source") if encoder else say("target"), len(rows.added)
+
+    def station(name: Words, panel: str, *streams: np.ndarray) -> Station:
+        shape, pictures = (tokens, config.d_model), tuple(map(_stream, streams))
+        return Station(name, shape, (length, "d_model"), panel, {"side": side.value}, pictures, bool(pictures))
+
+    name = say("embedding × √d_model") if config.scale_embedding else say("embedding")
+    entry = [station(name, "embedding", rows.scaled)]
     if config.adds_positions:
-        entry.append(Station(say("+ position"), width, axes, "embedding", on, (_stream(rows.positions),), True))
-    closing = [Station(say("norm"), width, axes, "residual", on)] if config.norm_first else []
-    if encoder:
-        memory = output.memory[0].float().cpu().numpy()
-        ends = [*closing, Station(say("memory"), width, axes, "residual", on, (_stream(memory),), True)]
-    else:
-        logits, names = (len(rows.added), config.num_target_tokens), (length, say("vocabulary"))
-        ends = [
-            *closing,
-            Station(say("projection"), logits, names, "logits"),
-            Station(say("softmax"), logits, names, "logits", {}, (_small(best.T),)),
-        ]
+        entry.append(station(say("+ position"), "embedding", rows.positions))
     if config.norm_embedding:
         early = config.norm_before_positions and not encoder
-        entry.insert(1 if early else len(entry), Station(say("norm"), width, axes, "embedding", on))
+        entry.insert(1 if early else len(entry), station(say("norm"), "embedding"))
+    ends = [station(say("norm"), "residual")] if config.norm_first else []
+    if encoder:
+        ends.append(station(say("memory"), "residual", output.memory[0].float().cpu().numpy()))
+    else:
+        logits, axes = (tokens, config.num_target_tokens), (length, say("vocabulary"))
+        ends.append(Station(say("projection"), logits, axes, "logits"))
+        ends.append(Station(say("softmax"), logits, axes, "logits", {}, (_small(best.T),)))
     sublayers = (
         _sublayer(side, records[layer], record, layer, number)
         for number, record in enumerate(records[layer].sublayers, 1)

@@ -79,13 +79,12 @@ def run(
         for rows in (sources, [[begin, *ids[:-1]] for ids in targets], targets)
     )
     lengths = tuple(map(len, sources)), tuple(map(len, targets))
-    gates, gradients = {}, ()
-    if slopes:
-        for kind, layers in model.num_layers.items():
-            gates[kind] = torch.ones(len(sources), layers, model.num_heads[kind], device=translator.device)
+    gradients = ()
     with torch.inference_mode(False), torch.set_grad_enabled(slopes):
-        for gate in gates.values():
-            gate.requires_grad_()
+        gates = {
+            kind: source_ids.new_ones(len(sources), layers, model.num_heads[kind], dtype=torch.float32).requires_grad_()
+            for kind, layers in (model.num_layers.items() if slopes else ())
+        }
         output = model(source_ids, decoder_ids, interventions=Sweep(gates=gates), record=True)
         if slopes:
             means = mean_log_probability(model, output.hidden, target_ids, lengths[1])

@@ -124,9 +124,7 @@ def _read_contrast(translator: Translator, trace: TranslationTrace, step: int, t
     joined = not first.startswith(SPACE) and not is_symbol(first)
     ids = translator.encode_typed(text, joined=joined)
     written = trace.target_ids[word[0] :]
-    same = 0
-    while same < min(len(ids), len(written)) and ids[same] == written[same]:
-        same += 1
+    same = next((i for i, (a, b) in enumerate(zip(ids, written)) if a != b), min(len(ids), len(written)))
     if same == len(ids):
         raise Refusal("{text} is what was written, or its beginning: type a different word.", text=repr(text.strip()))
     if same == len(written):

@@ -229,12 +229,9 @@ def gate_slopes(case: Case, values: HeadOutputs, measure: Callable[[Sweep], Tens
 
 def _split_by_kind(case: Case, values: np.ndarray) -> dict[AttentionKind, np.ndarray]:
     """Split values [head], in the order of list_heads(), into [layers, heads] of each kind."""
-    by_kind, start = {}, 0
-    for kind, layers in case.model.num_layers.items():
-        shape = layers, case.model.num_heads[kind]
-        by_kind[kind] = values[start : start + shape[0] * shape[1]].reshape(shape)
-        start += shape[0] * shape[1]
-    return by_kind
+    num_layers, num_heads = case.model.num_layers, case.model.num_heads
+    parts = np.split(values, np.cumsum([layers * num_heads[kind] for kind, layers in num_layers.items()])[:-1])
+    return {kind: part.reshape(num_layers[kind], num_heads[kind]) for kind, part in zip(num_layers, parts)}
 
 
 class AblationPasses:
