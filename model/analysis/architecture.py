@@ -14,7 +14,7 @@ from torch import Tensor
 from attention_atlas.model.analysis.stations import STATION_NAMES, EmbeddingRows
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
-from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
+from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Words, say
 
 MAX_PIXELS = 48  # rows and columns of a station's picture
@@ -54,7 +54,6 @@ class SubLayer:
     reads_memory  whether it reads the encoder's output
     """
 
-    name: SubLayerName
     stations: tuple[Station, ...]
     norm: Station
     norm_first: bool
@@ -69,7 +68,6 @@ class Stack:
     The sub-layers are those of layer `shown`, counted from 0.
     """
 
-    side: Side
     entry: tuple[Station, ...]
     layers: int
     shown: int
@@ -112,7 +110,7 @@ def stack(
         _sublayer(side, records[layer], record, layer, number)
         for number, record in enumerate(records[layer].sublayers, 1)
     )
-    return Stack(side, tuple(entry), len(records), layer, tuple(sublayers), tuple(ends))
+    return Stack(tuple(entry), len(records), layer, tuple(sublayers), tuple(ends))
 
 
 def _sublayer(side: Side, record: LayerRecord, passed: SubLayerRecord, layer: int, number: int) -> SubLayer:
@@ -143,7 +141,6 @@ def _sublayer(side: Side, record: LayerRecord, passed: SubLayerRecord, layer: in
         )
     controls = {"side": side.value, "layer": layer + 1, "sublayer": number}
     return SubLayer(
-        passed.name,
         stations,
         Station(say("norm"), *stream, "add-norm", controls),
         passed.norm.first,
