@@ -7,21 +7,16 @@ from __future__ import annotations
 
 from attention_atlas.model.nets.networks import check_transformer
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
+from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 
 
-def record_pass(
-    translator: Translator, trace: TranslationTrace, *, also: Interventions = NO_INTERVENTIONS
-) -> ForwardOutput:
-    """Record a pass over the trace's ids, a batch of one, under its interventions and those of `also`.
-
-    Raises what check_rerun() raises.
-    """
+def record_pass(translator: Translator, trace: TranslationTrace) -> ForwardOutput:
+    """Record a pass over the trace's ids, a batch of one, under its interventions. Raises what check_rerun() raises."""
     check_rerun(translator, trace)
-    return translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions | also)
+    return translator.inspect(trace.source_ids, trace.target_ids, interventions=trace.interventions)
 
 
 def retranslate(translator: Translator, trace: TranslationTrace, interventions: Interventions) -> TranslationTrace:

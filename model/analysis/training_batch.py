@@ -47,16 +47,14 @@ class TrainingBatch:
         return float(np.nansum(self.smoothed if smoothed else self.losses)) / self.real
 
 
-def min_smoothed_loss(vocabulary: int, smoothing: float = SMOOTHING) -> float:
+def min_smoothed_loss(vocabulary: int) -> float:
     """Return the entropy of smoothed labels, the smallest possible loss, in nats (Szegedy et al. 2016, section 7)."""
-    wrong = smoothing / vocabulary
-    right = 1 - smoothing + wrong
+    wrong = SMOOTHING / vocabulary
+    right = 1 - SMOOTHING + wrong
     return float(-right * np.log(right) - (vocabulary - 1) * wrong * np.log(wrong))
 
 
-def make_training_batch(
-    translator: Translator, trace: TranslationTrace, *, smoothing: float = SMOOTHING
-) -> TrainingBatch:
+def make_training_batch(translator: Translator, trace: TranslationTrace) -> TrainingBatch:
     """Return a batch of the trace's sentence with its translation and the checkpoint's first examples with a reference.
 
     It is run once, under the trace's interventions. Raises ValueError if those cannot be run again.
@@ -83,7 +81,7 @@ def make_training_batch(
         output = translator.model(read, inputs, interventions=trace.interventions)
         logs = output.logits.double().log_softmax(-1)
     plain = -logs.gather(-1, outputs[..., None])[..., 0]
-    smoothed = (1 - smoothing) * plain - smoothing * logs.mean(-1)
+    smoothed = (1 - SMOOTHING) * plain - SMOOTHING * logs.mean(-1)
     padding = (ids[2] == tokenizer.pad_id).numpy()
     return TrainingBatch(
         *(side.numpy() for side in ids),
