@@ -7,6 +7,7 @@ number of sentences as metadata. `means_work` computes missing ones for the page
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,9 +119,7 @@ class MeanTotals:
 
     def __init__(self) -> None:
         self.sentences = 0
-        self.rows = {"source": _Mean(), "target": _Mean()}
-        self.heads = {kind: _Mean() for kind in TRANSFORMER_KINDS}
-        self.early = {kind: [_Mean() for _ in range(EARLY)] for kind in TRANSFORMER_KINDS}
+        self.sums: dict[object, _Mean] = defaultdict(_Mean)  # by side, by kind, and by kind and early position
 
     @torch.inference_mode()
     def add(self, translator: Translator, texts: Sequence[str], direction: str) -> None:
@@ -138,24 +137,24 @@ class MeanTotals:
             ):
                 words = torch.tensor([not is_symbol(token) for token in tokens], device=ids.device)
                 rows = model.token_rows(ids[row : row + 1, : len(tokens)], decoder=side == "target")[0]
-                self.rows[side].add(rows[words])
+                self.sums[side].add(rows[words])
         for kind in TRANSFORMER_KINDS:
             rows = sources if kind is AttentionKind.ENCODER_SELF else targets
             for sentence, ids in zip(output.head_outputs(kind), rows):  # [layers, heads, query, d_head]
                 by_query = sentence[:, :, : len(ids)].movedim(2, 0)
-                for mean, outputs in zip(self.early[kind], by_query):
-                    mean.add(outputs[None])
-                self.heads[kind].add(by_query[EARLY:])
+                for position, outputs in enumerate(by_query[:EARLY]):
+                    self.sums[kind, position].add(outputs[None])
+                self.sums[kind].add(by_query[EARLY:])
 
     def means(self, digest: str) -> Means:
         """Return the means of all sentences so far. digest: of the weights."""
         return Means(
             digest,
             self.sentences,
-            self.rows["source"].value(),
-            self.rows["target"].value(),
-            {kind: total.value() for kind, total in self.heads.items()},
-            {kind: np.stack([total.value() for total in totals]) for kind, totals in self.early.items()},
+            self.sums["source"].value(),
+            self.sums["target"].value(),
+            {kind: self.sums[kind].value() for kind in TRANSFORMER_KINDS},
+            {kind: np.stack([self.sums[kind, i].value() for i in range(EARLY)]) for kind in TRANSFORMER_KINDS},
         )
 
 
