@@ -35,36 +35,26 @@ Baseline = tuple[np.ndarray | Tensor, np.ndarray | Tensor]  # of source and pref
 BATCH_TOKENS = 4096  # tokens of both sides in one batch: bounds memory without a cost in speed
 CPU_BATCH_TOKENS = 1024  # on the CPU, so that a layer's activations fit into its caches: up to 1.5 times faster
 THREAD_TOKENS = 512  # more tokens than this are split over two threads
+MASKED, REPLACED = 1, 2  # changes to a position
 NUM_CANDIDATES = 5  # most probable tokens compared before and after a removal
 
 
 @dataclass(frozen=True, eq=False)
 class WordChanges:
-    """A batch of changes to words, each array bool [batch, positions] of the source or of the prefix.
+    """A batch of changes to words: int [batch, positions] of the source and of the prefix, 0 where a position stays.
 
-    masked    the position is not read by any head; the row's own position still reaches itself through the residual
-    replaced  the embedding becomes the mean embedding, and the position encoding stays
+    MASKED    the position is not read by any head; the row's own position still reaches itself through the residual
+    REPLACED  the embedding becomes the mean embedding, and the position encoding stays
     """
 
-    masked_source: np.ndarray
-    masked_prefix: np.ndarray
-    replaced_source: np.ndarray
-    replaced_prefix: np.ndarray
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.masked_source, self.masked_prefix, self.replaced_source, self.replaced_prefix
-
-    @property
-    def changes_source(self) -> np.ndarray:
-        """Which changes touch the source, bool [batch]."""
-        return (self.masked_source | self.replaced_source).any(-1)
+    source: np.ndarray
+    prefix: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.masked_source)
+        return len(self.source)
 
     def __getitem__(self, rows: np.ndarray | slice) -> WordChanges:
-        return WordChanges(*(array[rows] for array in self.arrays))
+        return WordChanges(self.source[rows], self.prefix[rows])
 
 
 def mask_words(source: np.ndarray, prefix: np.ndarray) -> WordChanges:
@@ -73,14 +63,14 @@ def mask_words(source: np.ndarray, prefix: np.ndarray) -> WordChanges:
     The last prefix position is replaced by the mean instead: it reaches the question's row through the residual stream
     whatever is masked.
     """
-    last = np.zeros_like(prefix)
-    last[:, -1] = prefix[:, -1]
-    return WordChanges(source, prefix & ~last, np.zeros_like(source), last)
+    changes = WordChanges(source * MASKED, prefix * MASKED)
+    changes.prefix[:, -1] = prefix[:, -1] * REPLACED
+    return changes
 
 
 def replace_words(source: np.ndarray, prefix: np.ndarray) -> WordChanges:
     """Replace these positions, bool [batch, source] and [batch, step + 1], by the mean embedding."""
-    return WordChanges(np.zeros_like(source), np.zeros_like(prefix), source, prefix)
+    return WordChanges(source * REPLACED, prefix * REPLACED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,32 +238,24 @@ class Case:
     @torch.inference_mode()
     def run(self, changes: WordChanges) -> Tensor:
         """Return the decoder's output at the question's row after each change, [batch, d_model]."""
-        assert not changes.masked_source.all(-1).any(), "every source position is masked"
+        assert not (changes.source == MASKED).all(-1).any(), "every source position is masked"
         hidden = self.output.hidden.new_empty(len(changes), self.output.hidden.shape[-1])
         # The source is encoded again only where it changes.
-        kinds = np.flatnonzero(changes.changes_source), np.flatnonzero(~changes.changes_source)
+        in_source = changes.source.any(-1)
+        kinds = np.flatnonzero(in_source), np.flatnonzero(~in_source)
         parts = [rows[part] for rows in kinds for part in self.batches(len(rows))]
         for rows, outputs in zip(parts, map_on_spare_core(lambda rows: self._run_batch(changes[rows]), parts)):
             hidden[torch.from_numpy(rows)] = outputs
         return hidden
 
     def _run_batch(self, changes: WordChanges) -> Tensor:
-        masked_source, masked_prefix, replaced_source, replaced_prefix = (
-            torch.from_numpy(array).to(self.source_ids.device) for array in changes.arrays
-        )
         mean_source, mean_target, _ = self.mean_rows
-        if changes.changes_source.any():
-            memory = self.encode(
-                torch.where(replaced_source[..., None], mean_source, self.source_rows),
-                ~masked_source if masked_source.any() else None,
-            )
+        if changes.source.any():
+            memory = self.encode(*_change_rows(changes.source, self.source_rows, mean_source))
         else:
             memory = self.plain_memory(len(changes))
-        return self.decode(
-            torch.where(replaced_prefix[..., None], mean_target, self.target_rows),
-            memory,
-            ~masked_prefix if masked_prefix.any() else None,
-        )
+        rows, keys = _change_rows(changes.prefix, self.target_rows, mean_target)
+        return self.decode(rows, memory, keys)
 
     def run_patched(self, values: Mapping[Patch, PatchValue], *, in_encoder: bool) -> Tensor:
         """Return the decoder's output [batch, d_model] at the question's row with patched values.
@@ -316,6 +298,13 @@ class Case:
             fewest = max(fewest, 1 + (count * tokens > THREAD_TOKENS))
             size = max(1, -(-count // fewest))
         return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def _change_rows(side: np.ndarray, rows: Tensor, mean: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return rows with changes of one side, and the positions that may be read, None for all."""
+    changes = torch.from_numpy(side).to(rows.device)
+    is_read = changes != MASKED
+    return torch.where((changes == REPLACED)[..., None], mean, rows), None if is_read.all() else is_read
 
 
 def open_case(

@@ -67,8 +67,9 @@ def measure_curves(
     (symbols) stay. Each distinct set of words is removed once, so orders that begin or end alike share runs.
     """
     changes = [change for order, delete in orders for change in _delete_along(case, order, delete, counts)]
-    joined = WordChanges(*map(np.concatenate, zip(*(change.arrays for change in changes))))
-    _, first, number = np.unique(np.concatenate(joined.arrays, axis=1), axis=0, return_index=True, return_inverse=True)
+    joined = WordChanges(*(np.concatenate(side) for side in zip(*((c.source, c.prefix) for c in changes))))
+    both = np.concatenate((joined.source, joined.prefix), axis=1)
+    _, first, number = np.unique(both, axis=0, return_index=True, return_inverse=True)
     effects = case.measure_effects(joined[first])[number.reshape(-1)]
     parts = np.split(effects, np.cumsum([len(change) for change in changes])[:-1])
     return list(zip(parts[::2], parts[1::2]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.why.case import Case, mask_words, replace_words
+from attention_atlas.model.analysis.why.case import MASKED, REPLACED, Case, mask_words, replace_words
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.why.attribution import Against, Columns
@@ -100,14 +100,15 @@ def test_changes_of_both_sides_match_passes_with_all_masks(case, change_words):
     source[:12], source[12:16], source[:, 0] = False, source[12], False
     prefix[:3], prefix[3:6, :-1] = False, False
     change = change_words(source, prefix)
-    assert 0 < change.changes_source.sum() <= 12
+    assert 0 < change.source.any(-1).sum() <= 12
     mean_source, mean_target, _ = case.mean_rows
 
     def plain(row: int) -> torch.Tensor:
-        masked_source, masked_prefix, replaced_source, replaced_prefix = map(torch.from_numpy, change[[row]].arrays)
-        memory = case.encode(torch.where(replaced_source[..., None], mean_source, case.source_rows), ~masked_source)
-        rows = torch.where(replaced_prefix[..., None], mean_target, case.target_rows)
-        return case.decode(rows, memory, ~masked_prefix)
+        source, prefix = (torch.from_numpy(side) for side in (change[[row]].source, change[[row]].prefix))
+        rows = torch.where((source == REPLACED)[..., None], mean_source, case.source_rows)
+        memory = case.encode(rows, source != MASKED)
+        rows = torch.where((prefix == REPLACED)[..., None], mean_target, case.target_rows)
+        return case.decode(rows, memory, prefix != MASKED)
 
     with torch.inference_mode():
         expected = torch.cat([plain(row) for row in range(len(change))])
