@@ -31,7 +31,7 @@ from attention_atlas.model.trace.alignment import Voter
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.survey import cells
-from attention_atlas.model.trace.survey.cells import Measurement, SentenceFacts
+from attention_atlas.model.trace.survey.cells import Measurement
 from attention_atlas.model.trace.survey.survey import OWN, DirectionSurvey, Survey, to_json
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import tokens_of
@@ -182,13 +182,11 @@ class SurveyRun:
             for kind, (weights, lengths) in maps.items():
                 queries, keys = batch.axes(kind, row)
                 own_maps = weights[row, ..., :queries, :keys]
-                facts = SentenceFacts(rarest)
+                linked = None
                 if kind is AttentionKind.CROSS and self.linked_by:
-                    target = tokenizer.tokens(item.target_ids)
-                    facts = SentenceFacts(rarest, links(source, target, own_maps, self.linked_by))
-                by_name = cells.measure(
-                    kind, own_maps, *tokens_of(kind, source, inputs), lengths[row, ..., :keys], facts
-                )
+                    linked = links(source, tokenizer.tokens(item.target_ids), own_maps, self.linked_by)
+                tokens = tokens_of(kind, source, inputs)
+                by_name = cells.measure(kind, own_maps, *tokens, lengths[row, ..., :keys], rarest, linked)
                 by_name["gradient"] = Measurement(np.abs(batch.slopes[kind][row]), 0.0)
                 if item.number in losses:
                     by_name["ablation"] = Measurement(losses[item.number][kind], 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,18 +14,6 @@ from attention_atlas.model.trace.words import is_punctuation
 
 BAND = 0.1  # of the sentence, on both sides of the diagonal
 SINKS = ("begin", "end", "punctuation")
-
-
-@dataclass(frozen=True, eq=False)
-class SentenceFacts:
-    """Facts about a sentence that its tokens do not contain.
-
-    rare   positions of the rarest source tokens; empty if none is rare
-    links  bool [target token y1 .. yT, source token]; None: unknown
-    """
-
-    rare: frozenset[int] = frozenset()
-    links: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +38,15 @@ def allowed_cells(kind: AttentionKind, queries: int, keys: int) -> np.ndarray:
 
 
 def statistic_cells(
-    kind: AttentionKind, queries: Sequence[str], keys: Sequence[str], facts: SentenceFacts = SentenceFacts()
+    kind: AttentionKind,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    rare: Collection[int] = (),
+    links: np.ndarray | None = None,
 ) -> dict[str, CountedCells]:
     """Return the cells of each statistic of weights that has rows in this sentence, by name.
 
+    rare: positions of the rarest source tokens. links: bool [target token y1 .. yT, source token]; None: unknown.
     The rows of self-attention are those of words; the rows of cross-attention are all, since the row of the begin
     symbol predicts a word.
     """
@@ -61,7 +54,7 @@ def statistic_cells(
     query_is_word, key_is_word = (np.array([not is_symbol(t) for t in tokens], bool) for tokens in (queries, keys))
     rows = allowed.sum(1) > 1
     if kind is AttentionKind.CROSS:
-        cells = _cross_cells(queries, keys, facts, key_is_word)
+        cells = _cross_cells(queries, keys, links, key_is_word)
     else:
         rows &= query_is_word
         query, key = np.indices((len(queries), len(keys)))
@@ -75,7 +68,7 @@ def statistic_cells(
         ("begin", position < first),
         ("end", position > last),
         ("punctuation", np.array([is_punctuation(token) for token in keys], bool)),
-        ("rare_token", np.isin(position, list(facts.rare))),
+        ("rare_token", np.isin(position, list(rare))),
     ):
         cells[name] = np.broadcast_to(columns, allowed.shape)
     counted = {}
@@ -88,18 +81,18 @@ def statistic_cells(
 
 
 def _cross_cells(
-    queries: Sequence[str], keys: Sequence[str], facts: SentenceFacts, words: np.ndarray
+    queries: Sequence[str], keys: Sequence[str], links: np.ndarray | None, words: np.ndarray
 ) -> dict[str, np.ndarray]:
     first, count = (int(np.flatnonzero(words)[0]) if words.any() else 0), max(2, int(words.sum()))
     across = (np.arange(len(keys)) - first) / (count - 1)
     down = np.arange(len(queries)) / max(1, len(queries) - 1)
     near = (np.abs(across - down[:, None]) <= max(BAND, 0.5 / (count - 1))) & words
     cells = {"diagonal": near}
-    if facts.links is not None:
+    if links is not None:
         for name, rows in (("alignment_read", slice(1, None)), ("alignment_predicted", slice(0, -1))):
             linked = np.zeros_like(near)
             view = linked[rows]
-            view[: len(facts.links)] = facts.links[: len(view)]
+            view[: len(links)] = links[: len(view)]
             cells[name] = linked & ~(linked & near).any(1, keepdims=True)
     return cells
 
@@ -159,15 +152,16 @@ def measure(
     queries: Sequence[str],
     keys: Sequence[str],
     lengths: np.ndarray | None = None,
-    facts: SentenceFacts = SentenceFacts(),
+    rare: Collection[int] = (),
+    links: np.ndarray | None = None,
 ) -> dict[str, Measurement]:
     """Return all statistics of the maps [.., query, key] of one sentence, by name.
 
     lengths: the norms of each head's values [.., key], for the shares by length (Kobayashi et al. 2020), which are left
-    out without them.
+    out without them. rare, links: as in statistic_cells().
     """
     allowed = allowed_cells(kind, len(queries), len(keys))
-    counted = statistic_cells(kind, queries, keys, facts)
+    counted = statistic_cells(kind, queries, keys, rare, links)
     measurements = {**measure_weights(weights, allowed, counted), **measure_rows(weights, allowed)}
     if lengths is not None:
         by_length = weights.astype(np.float64) * lengths[..., None, :]

@@ -11,7 +11,6 @@ from scipy import stats
 from attention_atlas.model.analysis.survey.sums import Sums, estimate_kinds
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.survey import cells
-from attention_atlas.model.trace.survey.cells import SentenceFacts
 from attention_atlas.model.trace.survey.statistics import statistics_of
 from attention_atlas.model.trace.survey.survey import adjust_p_values
 from attention_atlas.model.trace.tokens import Token, TokenKind
@@ -34,12 +33,12 @@ def sentence(random, *, words: int, copies: bool = True) -> tuple[tuple[Token, .
     return (begin, *side(), end), (Token("<s>", TokenKind.SYMBOL), *side())
 
 
-def facts(random, source, inputs) -> SentenceFacts:
+def facts(random, source, inputs) -> tuple[set[int], np.ndarray]:
     """One rare source token, and links that go from right to left."""
     links = np.zeros((len(inputs), len(source)), bool)
     for target in range(len(inputs) - 1):
         links[target, 1 + (len(source) - 3) * (len(inputs) - 2 - target) // (len(inputs) - 2)] = True
-    return SentenceFacts(frozenset({int(random.integers(1, len(source) - 1))}), links)
+    return {int(random.integers(1, len(source) - 1))}, links
 
 
 def maps_on(random, counted: dict, name: str, allowed: np.ndarray) -> np.ndarray:
@@ -61,10 +60,10 @@ def surveyed(kind: AttentionKind, heads, maps) -> list[tuple[str, ...]]:
         source, inputs = sentence(random, words=int(random.integers(9, 18)))
         queries = source if kind is ENCODER else inputs
         keys = inputs if kind is DECODER else source
-        known, allowed = facts(random, source, inputs), cells.allowed_cells(kind, len(queries), len(keys))
-        counted = cells.statistic_cells(kind, queries, keys, known)
+        (rare, links), allowed = facts(random, source, inputs), cells.allowed_cells(kind, len(queries), len(keys))
+        counted = cells.statistic_cells(kind, queries, keys, rare, links)
         weights = np.stack([maps(random, head, counted, allowed) for head in heads])
-        for name, value in cells.measure(kind, weights, queries, keys, facts=known).items():
+        for name, value in cells.measure(kind, weights, queries, keys, rare=rare, links=links).items():
             rows[f"{kind.value}/{name}"].append((number, value.values, value.chance))
     sums.totals.add(np.arange(SENTENCES), rows)
     return estimate_kinds(sums, {kind: 1}, {kind: len(heads)})[kind].head_names()[0]
@@ -101,7 +100,8 @@ def test_chance_is_the_mean_of_random_rows():
         allowed = cells.allowed_cells(kind, len(queries), len(keys))
         drawn = random.exponential(size=(4000, *allowed.shape)) * allowed
         drawn /= drawn.sum(-1, keepdims=True)
-        measurements = cells.measure(kind, drawn, queries, keys, facts=facts(random, source, inputs))
+        rare, links = facts(random, source, inputs)
+        measurements = cells.measure(kind, drawn, queries, keys, rare=rare, links=links)
         for name, value in measurements.items():
             assert abs(value.values.mean() - value.chance) < 5 * value.values.std() / np.sqrt(4000), name
 
