@@ -89,14 +89,14 @@ class HeadsComparison:
 
     output_difference  the largest difference between the outputs
     scale              the largest absolute value of the output
-    loop_seconds, vectorised_seconds  medians over `runs` runs; None if not measured
+    loop_seconds, vectorised_seconds  medians over `runs` runs
     """
 
     output_difference: float
     scale: float
-    loop_seconds: float | None = None
-    vectorised_seconds: float | None = None
-    runs: int = 0
+    loop_seconds: float
+    vectorised_seconds: float
+    runs: int
 
     @property
     def relative(self) -> float:
@@ -104,15 +104,13 @@ class HeadsComparison:
         return self.output_difference / self.scale if self.scale else 0.0
 
 
-def compare_loop(inputs: AttentionInput, *, runs: int = 0, budget: float = float("inf")) -> HeadsComparison:
-    """Compare the outputs of both computations, and with runs > 0 also their times.
+def compare_loop(inputs: AttentionInput, *, runs: int = 1, budget: float = float("inf")) -> HeadsComparison:
+    """Compare the outputs and the times of both computations.
 
     Runs alternate, after a warm-up that is not counted. budget: seconds after which no more than MIN_RUNS are made.
     """
     (loop_output, _), (output, _) = attend_by_head(inputs), attend_at_once(inputs)
     differences = float((loop_output - output).abs().max()), float(output.abs().max())
-    if not runs:
-        return HeadsComparison(*differences)
     _seconds(attend_by_head, inputs)
     _seconds(attend_at_once, inputs)
     loops, together = [], []
@@ -122,28 +120,17 @@ def compare_loop(inputs: AttentionInput, *, runs: int = 0, budget: float = float
     return HeadsComparison(*differences, statistics.median(loops), statistics.median(together), len(loops))
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """The sizes of a random attention: sentences, tokens of each, d_model, heads."""
-
-    batch: int
-    length: int
-    d_model: int
-    heads: int
-
-
-def round_width(d_model: int, heads: int) -> int:
-    """Return the largest width up to d_model that is a multiple of heads, and at least heads."""
-    return max(heads, d_model - d_model % heads)
-
-
 @torch.inference_mode()
-def make_random_attention(sizes: Sizes, device: torch.device, *, seed: int = 0) -> AttentionInput:
-    """Return self-attention of these sizes with random weights and streams. d_model must be a multiple of heads."""
-    generator, module = torch.Generator().manual_seed(seed), MultiHeadAttention(sizes.d_model, sizes.heads).to(device)
+def make_random_attention(batch: int, length: int, d_model: int, heads: int, device: torch.device) -> AttentionInput:
+    """Return self-attention of these sizes with random weights and streams.
+
+    d_model is rounded down to a multiple of heads, but is at least heads.
+    """
+    width = max(heads, d_model - d_model % heads)
+    generator, module = torch.Generator().manual_seed(0), MultiHeadAttention(width, heads).to(device)
     for parameter in module.parameters():
-        parameter.copy_(torch.randn(parameter.shape, generator=generator) * sizes.d_model**-0.5)
-    stream = torch.randn(sizes.batch, sizes.length, sizes.d_model, generator=generator).to(device)
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) * width**-0.5)
+    stream = torch.randn(batch, length, width, generator=generator).to(device)
     return AttentionInput(module, stream, stream, None)
 
 

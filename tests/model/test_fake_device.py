@@ -104,7 +104,7 @@ def test_every_analysis(translator):
         projections.projections(translator, output, kind, 0)
         projections.join_heads(translator, output, kind, 0, query=0)
         projections.score_matrix(output, kind, 0, 1)
-    head_loop.compare_loop(head_loop.make_random_attention(head_loop.Sizes(2, 3, 8, 2), translator.device), runs=1)
+    head_loop.compare_loop(head_loop.make_random_attention(2, 3, 8, 2, translator.device), runs=1)
     space.analogies(translator)
     vector, ids = space.sum_words(translator, ((1, translator.tokenizer.pieces[-1]),))
     space.cosines(translator, vector[None], ids)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis import head_loop
-from attention_atlas.model.analysis.head_loop import Sizes
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Button, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
@@ -18,13 +17,14 @@ SECONDS = 0.06  # time budget of each comparison
 def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: int) -> list[dict]:
     """Compare both computations on this sentence and on random numbers of the given sizes."""
     selected, translator = scene.selection, scene.translator
-    sizes = Sizes(batch, length, head_loop.round_width(d_model, heads), heads)
+    random = head_loop.make_random_attention(batch, length, d_model, heads, translator.device)
+    width = random.queries.shape[-1]
     name = say(
         "{kind}, layer {layer}, on this sentence", kind=labels.KIND_TITLES[selected.kind], layer=selected.layer + 1
     )
     inputs = {
         name: head_loop.find_attention_input(translator, scene.output, selected.kind, selected.layer),
-        say("random numbers of the sizes set above"): head_loop.make_random_attention(sizes, translator.device),
+        say("random numbers of the sizes set above"): random,
     }
     comparisons = [head_loop.compare_loop(tensors, runs=runs, budget=SECONDS) for tensors in inputs.values()]
     measured = np.array([(1e3 * c.loop_seconds, 1e3 * c.vectorised_seconds) for c in comparisons])
@@ -34,7 +34,7 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
         "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
         heads=heads,
         asked=d_model,
-        d_model=sizes.d_model,
+        d_model=width,
     )
     return [
         blocks.formula(
@@ -60,7 +60,7 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
                 device=str(translator.device).upper(),
             ),
         ),
-        *([] if sizes.d_model == d_model else [uneven]),
+        *([] if width == d_model else [uneven]),
     ]
 
 
