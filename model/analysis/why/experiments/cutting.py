@@ -1,7 +1,7 @@
 """Attention edges cut one by one: the effect of each cell of a map (Geva et al. 2023; Mohebbi et al. 2023).
 
-A head without key j at row t outputs (o - A_tj v_j) / (1 - A_tj) if the row renormalises, otherwise o - A_tj v_j. That
-output is patched in, so that one batch measures many cells.
+A head without key j at row t outputs the mean of the other values, weighted by the rest of its row. That output is
+patched in, so that one batch measures many cells.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from enum import Enum
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from attention_atlas.model.analysis.why.case import Case
 from attention_atlas.model.nets.blocks import exact
@@ -51,13 +50,12 @@ def metric_without_edges(case: Case, edges: Iterable[Edge], mode: CutMode) -> fl
 
 
 @torch.inference_mode()
-def measure_edges(
-    case: Case, kind: AttentionKind, layer: int, head: int, mode: CutMode = CutMode.RENORMALISE
-) -> np.ndarray:
+def measure_edges(case: Case, kind: AttentionKind, layer: int, head: int) -> np.ndarray:
     """Measure m(x) - m(x with one edge cut) for every edge of one map: float64 [query, key], in nats.
 
-    NaN for edges of the decoder's future and for edges whose row would have nothing left. Rows after the question's
-    step are not returned, since they have no effect. Raises ValueError if the layer or head does not exist.
+    The rest of the row takes the edge's weight (CutMode.RENORMALISE). NaN for edges of the decoder's future and for
+    edges whose row would have nothing left. Rows after the question's step are not returned, since they have no effect.
+    Raises ValueError if the layer or head does not exist.
     """
     record = case.output.attention(kind, layer)
     _, heads, queries, keys = record.weights.shape
@@ -67,16 +65,13 @@ def measure_edges(
     exists = np.ones((queries, keys), bool)
     if kind is AttentionKind.DECODER_SELF:
         exists = np.tril(exists)
-    if mode is CutMode.RENORMALISE:
-        exists &= exists.sum(-1, keepdims=True) > 1
-    cells = np.argwhere(exists)
+    cells = np.argwhere(exists & (exists.sum(-1, keepdims=True) > 1))
     effects, place = np.full((queries, keys), np.nan), Patch(HeadOutput(kind, layer, head))
 
     def measure_batch(batch: slice) -> np.ndarray:
         query, key = torch.from_numpy(cells[batch]).to(weights.device).unbind(1)
-        output = weights[query] @ values - weights[query, key, None] * values[key]  # [batch, d_head]
-        if mode is CutMode.RENORMALISE:
-            output = _renormalise(weights, values, query, key, output)
+        rest = weights[query].scatter(1, key[:, None], 0.0)
+        output = rest / rest.sum(-1, keepdim=True).clamp_min(1e-300) @ values  # [batch, d_head]
         rows = output.to(case.source_rows)[:, None].expand(-1, queries, -1)
         value = PatchValue(rows, F.one_hot(query, queries).to(rows))  # a batch row patches the cell's query alone
         hidden = case.run_patched({place: value}, in_encoder=kind is AttentionKind.ENCODER_SELF)
@@ -86,12 +81,3 @@ def measure_edges(
     for batch, of_batch in zip(batches, map_on_spare_core(measure_batch, batches)):
         effects[tuple(cells[batch].T)] = of_batch
     return effects
-
-
-def _renormalise(weights: Tensor, values: Tensor, query: Tensor, key: Tensor, output: Tensor) -> Tensor:
-    """Divide outputs [batch, d_head] by the weight that the cut edges leave in their rows."""
-    left = 1.0 - weights[query, key]
-    # If almost all weight lay on the edge, the division loses all digits: sum the remaining keys instead.
-    rest = weights[query].scatter(1, key[:, None], 0.0)
-    total = rest.sum(-1, keepdim=True)
-    return torch.where(left[:, None] > 1e-3, output / left[:, None], (rest / total.clamp_min(1e-300)) @ values)
