@@ -223,11 +223,23 @@ class Circuit:
         sentences make no difference to the model.
         """
         masks = self.test_masks(shares, seed)
-        leads = [
-            runs.leads_of_masks(masks.reshape(-1, masks.shape[-1]))
-            for runs in run_batches(self.translator, self.graph, pairs)
-        ]
-        return compute_curves(np.concatenate(leads, axis=1), masks, shares, seed)
+        return compute_curves(finish(self.measure_leads(pairs, masks, BATCH_SIZE)), masks, shares, seed)
+
+    def measure_leads(
+        self, pairs: Sequence[Pair], masks: np.ndarray, batch_size: int, done: int = 0, total: int = 0
+    ) -> Parts[np.ndarray]:
+        """Measure the right token's lead with no edge, all edges, and each of masks bool [.., edge] alone.
+
+        Return float64 [2 + mask, pair]. Yield (batches done, total) after each pass; `done` is added to the batches.
+        """
+        leads = []
+        for number, runs in enumerate(run_batches(self.translator, self.graph, pairs, batch_size), done):
+            rows = [runs.changed_lead, runs.lead]
+            for mask in masks.reshape(-1, masks.shape[-1]):
+                rows.append(runs.lead if mask.all() else runs.leads_with(mask))
+                yield number, total
+            leads.append(torch.stack(rows).cpu().numpy())
+        return np.concatenate(leads, axis=1)
 
     def test_masks(self, shares: Sequence[float] = SHARES, seed: int = 0) -> np.ndarray:
         """Return the masks to test, bool [3, share, edge]: the best edges, those of whole nodes, random ones."""
@@ -324,7 +336,8 @@ def _score_pairs(
     """Score every edge over pairs, batch by batch; yield (batches done, total), and return the circuit."""
     graph, parts = build_graph(translator.config), []
     for runs in run_batches(translator, graph, pairs, batch_size):
-        parts.append((runs.score_edges(method, steps), runs.both_leads()))
+        leads = torch.stack([runs.lead, runs.changed_lead]).cpu().numpy()
+        parts.append((runs.score_edges(method, steps), leads))
         yield len(parts), total
     scores = np.sum([scores for scores, _ in parts], axis=0) / len(pairs)
     metric, changed = np.concatenate([leads for _, leads in parts], axis=1).mean(1).tolist()
@@ -403,14 +416,9 @@ class Study:
     def run(self) -> Parts[tuple[Circuit, FaithfulnessCurves]]:
         """Find and test the circuit; yield (steps done, steps in all), and return the circuit and its curves."""
         found, num_batches = len(self.discovery), -(-len(self.held_out) // STUDY_BATCH_SIZE)
-        total, leads = found + num_batches, []
+        total = found + num_batches
         circuit = yield from _score_pairs(self.translator, self.discovery, ScoringMethod.EAP_IG, STEPS, 1, total)
         masks = circuit.test_masks()
-        for runs in run_batches(self.translator, circuit.graph, self.held_out, STUDY_BATCH_SIZE):
-            by_mask = []
-            for mask in masks.reshape(-1, masks.shape[-1]):
-                by_mask.append(runs.leads_of_masks(mask[None]))
-                yield found + len(leads), total
-            leads.append(np.concatenate([by_mask[0][:2], *(leads_of_mask[2:] for leads_of_mask in by_mask)]))
+        leads = yield from circuit.measure_leads(self.held_out, masks, STUDY_BATCH_SIZE, found, total)
         yield total, total
-        return circuit, compute_curves(np.concatenate(leads, axis=1), masks)
+        return circuit, compute_curves(leads, masks)

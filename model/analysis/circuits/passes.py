@@ -212,15 +212,6 @@ class PairRuns:
             (slopes,) = torch.autograd.grad(self.measure_leads(hidden).sum(), gates)
         return -slopes.cpu().double().numpy()
 
-    def both_leads(self) -> np.ndarray:
-        """Return the leads of the sentences and of the changed sentences, float64 [2, batch]."""
-        return torch.stack([self.lead, self.changed_lead]).cpu().numpy()
-
-    def leads_of_masks(self, masks: np.ndarray) -> np.ndarray:
-        """Return the leads, float64 [2 + mask, batch], with no edge, all edges, and each of masks bool [mask, edge]."""
-        leads = [self.lead if mask.all() else self.leads_with(mask) for mask in masks]
-        return torch.stack([self.changed_lead, self.lead, *leads]).cpu().numpy()
-
     def cut_edge(self, number: int) -> float:
         """Return what the leads gain in total if one edge carries the changed sentence's value."""
         gates = np.ones(len(self.graph))
