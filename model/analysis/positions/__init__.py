@@ -1,1 +1,1 @@
-"""Position codes compared: their schemes, the criteria they are judged by, their geometry, and relative positions."""
+"""Position codes compared: their schemes and criteria, their geometry, and relative positions."""

@@ -14,8 +14,8 @@ from scipy.linalg import block_diag, toeplitz
 from scipy.signal import periodogram
 from scipy.spatial.distance import cdist, pdist
 
-from attention_atlas.model.analysis.positions import criteria, geometry
-from attention_atlas.model.analysis.positions.schemes import SCHEMES, of_table
+from attention_atlas.model.analysis.positions import codes, geometry
+from attention_atlas.model.analysis.positions.codes import SCHEMES, of_table
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.positions import encoding
 from attention_atlas.model.nets.transformer import Transformer
@@ -52,7 +52,7 @@ def test_schemes_follow_their_formulas() -> None:
     ],
 )
 def test_the_five_criteria(name: str, expected: tuple[bool, ...]) -> None:
-    assert tuple(v.passed for v in criteria.judge(BY_NAME[name], 32, 32)) == expected
+    assert tuple(v.passed for v in codes.judge(BY_NAME[name], 32, 32)) == expected
 
 
 @pytest.mark.parametrize("code", ["interleaved", "halves", "fairseq", "learned", "count", "sine", "tutorial", "binary"])
@@ -60,19 +60,19 @@ def test_a_models_table_gets_the_verdicts_of_its_scheme(code: str) -> None:
     config = ModelConfig(9, 32, 4, 1, 1, 32, max_length=64, position_code=PositionCode(code))
     table = Transformer(config).source_positions
     rows = 64 if code == "learned" else None
-    verdicts = criteria.judge(of_table("own", lambda n: table(0, n), rows=rows), 32, 32)
+    verdicts = codes.judge(of_table("own", lambda n: table(0, n), rows=rows), 32, 32)
     names = {"count": "count", "sine": "sine only", "tutorial": "a tutorial's exponents", "binary": "binary index"}
     if code == "learned":
         assert [one.passed for one in verdicts[:3]] == [True, True, False] and "64 rows" in verdicts[2].shown_by
     elif code != "fairseq":
-        expected = criteria.judge(BY_NAME[names.get(code, "sine and cosine")], 32, 32)
+        expected = codes.judge(BY_NAME[names.get(code, "sine and cosine")], 32, 32)
         assert [one.passed for one in verdicts] == [one.passed for one in expected]
     with pytest.raises(ValueError, match="64 rows"):
-        criteria.judge(of_table("own", lambda n: table(0, n), rows=64), 65, 32)
+        codes.judge(of_table("own", lambda n: table(0, n), rows=64), 65, 32)
 
 
 def test_too_few_bits_collide_and_the_pair_is_named() -> None:
-    verdicts = criteria.judge(BY_NAME["binary index"], 16, 4)
+    verdicts = codes.judge(BY_NAME["binary index"], 16, 4)
     assert verdicts[0].passed
     extends = verdicts[2]
     assert not extends.passed and extends.measured == 0.0
@@ -80,7 +80,7 @@ def test_too_few_bits_collide_and_the_pair_is_named() -> None:
 
 
 def test_a_violation_is_shown_by_a_pair_that_has_it() -> None:
-    verdict = criteria.judge(BY_NAME["binary index"], 16, 8)[3]
+    verdict = codes.judge(BY_NAME["binary index"], 16, 8)[3]
     match = re.match(r"(\d+) apart: positions (\d+) and (\d+) are \S+ apart, (\d+) and (\d+) ", verdict.shown_by)
     offset, low, low_end, high, high_end = map(int, match.groups())
     table = BY_NAME["binary index"].table(16, 8)
@@ -91,14 +91,14 @@ def test_a_violation_is_shown_by_a_pair_that_has_it() -> None:
 
 def test_the_closest_pair_agrees_with_scipy() -> None:
     table = np.random.default_rng(0).normal(size=(13, 7))
-    gap, first, second = criteria.closest_pair(table)
+    gap, first, second = codes.closest_pair(table)
     assert gap == pytest.approx(pdist(table).min()) == np.linalg.norm(table[first] - table[second])
 
 
 def test_fewest_dimensions_is_the_fewest() -> None:
-    assert criteria.fewest_dimensions(BY_NAME["binary index"], 33).width == 6  # 2^5 < 33 <= 2^6
-    assert criteria.fewest_dimensions(BY_NAME["normalised count"], 64, margin=0.5).width is None
-    fewest = criteria.fewest_dimensions(PAPER, 64, margin=0.5)
+    assert codes.fewest_dimensions(BY_NAME["binary index"], 33).width == 6  # 2^5 < 33 <= 2^6
+    assert codes.fewest_dimensions(BY_NAME["normalised count"], 64, margin=0.5).width is None
+    fewest = codes.fewest_dimensions(PAPER, 64, margin=0.5)
     gaps = {width: pdist(PAPER.table(64, width)).min() for width in range(2, 64, 2)}
     assert fewest.width == min(width for width, gap in gaps.items() if gap > 0.5)
     assert fewest.gap == pytest.approx(gaps[fewest.width])
@@ -162,7 +162,7 @@ def test_a_shift_is_a_rotation(shift: int) -> None:
     ("call", "words"),
     [
         (lambda: PAPER.table(0, 8), "found 0"),
-        (lambda: criteria.judge(PAPER, 1, 8), "at least 2 to compare positions, found 1"),
+        (lambda: codes.judge(PAPER, 1, 8), "at least 2 to compare positions, found 1"),
         (lambda: geometry.rotation_residual(PAPER.table(20, 8), 20, geometry.waves(8)), "found 20"),
         (lambda: geometry.waves(5), "found 5"),
     ],
@@ -199,12 +199,12 @@ def test_a_shared_frequency_is_what_makes_a_shift_a_rotation() -> None:
 )
 def test_the_nearest_code_to_an_index_of_minus_one(name, width, gap, at) -> None:
     """-1 in two's complement is all ones: with four bits that of position 15."""
-    nearest = criteria.nearest_to(BY_NAME[name], -1, 20, width)
+    nearest = codes.nearest_to(BY_NAME[name], -1, 20, width)
     assert nearest == (pytest.approx(gap), at)
 
 
 def test_the_papers_code_of_minus_one_equals_no_other() -> None:
-    gap, at = criteria.nearest_to(PAPER, -1, 30, 16)
+    gap, at = codes.nearest_to(PAPER, -1, 30, 16)
     before = [f(-1 / 10_000 ** (2 * i / 16)) for i in range(8) for f in (math.sin, math.cos)]
     expected = cdist([before], PAPER.table(30, 16))[0]
     assert at == expected.argmin() == 0 and gap == pytest.approx(expected.min(), abs=1e-6) and gap > 0.5

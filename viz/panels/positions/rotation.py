@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis.positions import geometry
-from attention_atlas.model.analysis.positions.schemes import SCHEMES, tutorial_encoding
+from attention_atlas.model.analysis.positions.codes import SCHEMES, tutorial_encoding
 from attention_atlas.viz.figures.curves import plot_rotation
 from attention_atlas.viz.figures.matrix import plot_matrix
 from attention_atlas.viz.panels.formulas import SECTION, last_pair, model_table

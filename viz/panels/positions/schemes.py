@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attention_atlas.model.analysis.positions import criteria, geometry
-from attention_atlas.model.analysis.positions.schemes import SCHEMES, Scheme, of_table
+from attention_atlas.model.analysis.positions import codes, geometry
+from attention_atlas.model.analysis.positions.codes import SCHEMES, Scheme, of_table
 from attention_atlas.model.config import PositionCode
 from attention_atlas.viz.panels.formulas import SECTION
 from attention_atlas.viz.panels.panel import TRANSFORMER, Choice, Panel, Slider
@@ -30,16 +30,16 @@ PRESET = Choice(
 def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> list[dict]:
     """Judge every code at these sizes. preset: the name of sizes to use instead, or ""."""
     length, d_model, base = PRESETS.get(preset, (length, d_model, base))
-    judged = [(scheme.name, criteria.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES] + _judge_model(
+    judged = [(scheme.name, codes.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES] + _judge_model(
         scene
     )
-    columns, ours = (say("Code"), *(c.name for c in criteria.CRITERIA)), (len(SCHEMES) - 1,)
+    columns, ours = (say("Code"), *(c.name for c in codes.CRITERIA)), (len(SCHEMES) - 1,)
     dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in verdicts)] for name, verdicts in judged]
     rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in verdicts)] for name, verdicts in judged]
     sizes = {"n": length, "width": d_model, "base": blocks.compact(base)}
 
     def fewest(margin: float) -> list[Words]:
-        return [_width(criteria.fewest_dimensions(scheme, length, margin=margin, base=base)) for scheme in SCHEMES]
+        return [_width(codes.fewest_dimensions(scheme, length, margin=margin, base=base)) for scheme in SCHEMES]
 
     return [
         blocks.table(
@@ -51,7 +51,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         blocks.folded(
             say("What decides each, and what the criteria mean"),
             blocks.table(columns, rows, marked=ours),
-            blocks.table(blocks.headings("Criterion", "Meaning"), [[c.name, c.meaning] for c in criteria.CRITERIA]),
+            blocks.table(blocks.headings("Criterion", "Meaning"), [[c.name, c.meaning] for c in codes.CRITERIA]),
             blocks.note(
                 "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
                 "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "
@@ -63,7 +63,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         blocks.columns(
             (say("Code"), [scheme.name for scheme in SCHEMES]),
             (say("Value"), [blocks.symbols(scheme.formula) for scheme in SCHEMES]),
-            (say("Fewest dimensions that tell {n} positions apart", n=length), fewest(criteria.SAME)),
+            (say("Fewest dimensions that tell {n} positions apart", n=length), fewest(codes.SAME)),
             (say("Fewest with every two at least 0.5 apart"), fewest(0.5)),
             marked=ours,
         ),
@@ -80,7 +80,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
     ]
 
 
-def _judge_model(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]]]:
+def _judge_model(scene: Scene) -> list[tuple[Words, tuple[codes.Verdict, ...]]]:
     """Judge the table that the model adds to its embeddings, if it adds one."""
     translator = scene.translator
     config = translator.config
@@ -90,10 +90,10 @@ def _judge_model(scene: Scene) -> list[tuple[Words, tuple[criteria.Verdict, ...]
     length = min(MOST, config.max_length)
     name = say("this model’s own table, {n} positions", n=length)
     scheme = of_table(name, lambda n: translator.model.source_positions(0, n).flatten(0, -2), rows=rows)
-    return [(name, criteria.judge(scheme, length, config.d_model))]
+    return [(name, codes.judge(scheme, length, config.d_model))]
 
 
-def _width(fewest: criteria.FewestDimensions) -> Words:
+def _width(fewest: codes.FewestDimensions) -> Words:
     """Return the cell about the fewest dimensions."""
     pair = {"first": fewest.pair[0], "second": fewest.pair[1], "gap": blocks.compact(fewest.gap)}
     if fewest.width is None:
@@ -103,10 +103,10 @@ def _width(fewest: criteria.FewestDimensions) -> Words:
 
 def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
     """Return the cells about position −1, and about a shift as a rotation."""
-    gap, at = criteria.nearest_to(scheme, -1, length, d_model, base=base)
+    gap, at = codes.nearest_to(scheme, -1, length, d_model, base=base)
     before = (
         say("the same code as position {at}", at=at)
-        if gap <= criteria.SAME
+        if gap <= codes.SAME
         else say("nearest is position {at}, {gap} away", at=at, gap=blocks.compact(gap))
     )
     if scheme.step != 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis.positions import geometry
-from attention_atlas.model.analysis.positions.schemes import SCHEMES
+from attention_atlas.model.analysis.positions.codes import SCHEMES
 from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.viz.figures.matrix import plot_matrix
 from attention_atlas.viz.maps import labels

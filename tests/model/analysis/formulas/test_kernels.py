@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.formulas import kernels
-from attention_atlas.model.analysis.positions.schemes import SCHEMES
+from attention_atlas.model.analysis.positions.codes import SCHEMES
 
 BY_HAND = {
     "gaussian": lambda u: math.exp(-u * u / 2),

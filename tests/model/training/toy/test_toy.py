@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.positions import criteria
-from attention_atlas.model.analysis.positions.schemes import SCHEMES, of_table
+from attention_atlas.model.analysis.positions import codes
+from attention_atlas.model.analysis.positions.codes import SCHEMES, of_table
 from attention_atlas.model.text.words import WordTokenizer
 from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import corpora, frames, measure
@@ -166,7 +166,7 @@ def test_a_normalised_count_is_divided_by_each_sources_own_length():
     added = model.target_positions(2, 2, lengths=torch.tensor([5, 3]))  # a decoder divides by the source's length
     assert added[:, :, 0].tolist() == [[0.5, 0.75], [1.0, 1.5]]
     own = of_table("own", lambda n: model.source_positions(0, n).flatten(0, -2), rows=None)
-    judged, expected = (criteria.judge(scheme, 16, 32) for scheme in (own, SCHEMES[1]))
+    judged, expected = (codes.judge(scheme, 16, 32) for scheme in (own, SCHEMES[1]))
     assert [verdict.passed for verdict in judged] == [verdict.passed for verdict in expected]
 
 
