@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.maps import jensen_shannon_bits
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import SPACE, word_groups
+from attention_atlas.model.trace.words import spell_word, word_groups
 from attention_atlas.model.translator import Translator
 
 __all__ = ["Comparison", "OrderBlindness", "compare", "match_token_order", "measure_order_blindness", "shuffle_words"]
@@ -125,22 +126,18 @@ def match_token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
         if word not in unused:
             raise Refusal(
                 "{word} is not a word of the sentence: type its words in another order, with the same spelling.",
-                word=_quote(word),
+                word=repr(spell_word(new, group)),
             )
         if not unused[word]:
             raise Refusal(
                 "{word} occurs more often than in the sentence: use every word as often as the sentence does.",
-                word=_quote(word),
+                word=repr(spell_word(new, group)),
             )
         order += unused[word].pop(0)
-    for word, groups in unused.items():
-        if groups:
-            raise Refusal("{word} is missing: use every word as often as the sentence does.", word=_quote(word))
+    if left := list(chain(*unused.values())):
+        word = repr(spell_word(old, left[0]))
+        raise Refusal("{word} is missing: use every word as often as the sentence does.", word=word)
     return np.array(order)
-
-
-def _quote(word: tuple[str, ...]) -> str:
-    return repr("".join(word).replace(SPACE, ""))
 
 
 @dataclass(frozen=True)

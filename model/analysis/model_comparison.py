@@ -20,7 +20,7 @@ from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.trace.words import spell_word
 from attention_atlas.model.translator import Translator
 
 MIN_WORDS = 4  # the unbiased estimate of kernel alignment is undefined below
@@ -72,7 +72,7 @@ def compare_models(
                 states.append([np.stack([s[list(g)].mean(0) for g in word_groups[index]]) for s in layers])
             layer_similarity[side] = np.array([[cka(a, b) for b in states[1]] for a in states[0]])
     return ModelComparison(
-        tuple("".join(traces[0].target_tokens[i] for i in group).replace(SPACE, "") for group in groups[0][1]),
+        tuple(spell_word(traces[0].target_tokens, group) for group in groups[0][1]),
         np.array([[t.log_probability[list(g)].sum() for g in words[1]] for t, words in zip(traces, groups)], float),
         head_similarity,
         {kind: assign(values) for kind, values in head_similarity.items()},

@@ -19,7 +19,7 @@ from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.trace.words import spell_word
 from attention_atlas.model.translator import Translator
 
 
@@ -88,10 +88,7 @@ def compare_shared_words(translator: Translator, first: TranslationTrace, second
     check_transformer(translator.model)
     traces = (first, second)
     groups = [content_words(trace.source_tokens) for trace in traces]
-    texts = [
-        ["".join(trace.source_tokens[i] for i in group).replace(SPACE, "") for group in words]
-        for trace, words in zip(traces, groups)
-    ]
+    texts = [[spell_word(trace.source_tokens, group) for group in words] for trace, words in zip(traces, groups)]
     pairs = match_words(*texts)
     if not pairs:
         raise Refusal("The two sentences have no word in common.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from attention_atlas.model.trace.scores import Groups
@@ -24,6 +24,11 @@ def word_groups(tokens: Sequence[str]) -> Groups:
         return words_by_spaces(tokens)
     starts = [i for i, number in enumerate(numbers) if i == 0 or number != numbers[i - 1]]
     return tuple(tuple(range(start, end)) for start, end in zip(starts, [*starts[1:], len(numbers)]))
+
+
+def spell_word(tokens: Sequence[str], group: Iterable[int]) -> str:
+    """Return the tokens of a word as one text, without space marks."""
+    return "".join(tokens[i] for i in group).replace(SPACE, "")
 
 
 def number_words(tokens: Sequence[Token], groups: Groups) -> tuple[Token, ...]:

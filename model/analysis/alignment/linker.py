@@ -26,7 +26,7 @@ from attention_atlas.model.analysis.why.contributions import decoder_contributio
 from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import SPACE
+from attention_atlas.model.trace.words import spell_word
 from attention_atlas.model.translator import Translator
 
 CROSS = AttentionKind.CROSS
@@ -86,7 +86,7 @@ def glosses(trace: TranslationTrace, heads: Sequence[Voter] = ()) -> tuple[list[
 def _linked_words(tokens: Sequence[str], linked: np.ndarray) -> list[str]:
     """Join the words of `tokens` that each row of linked, bool [row, token], is linked to."""
     groups = content_words(tokens)
-    texts = ["".join(tokens[i] for i in group).replace(SPACE, "") for group in groups]
+    texts = [spell_word(tokens, group) for group in groups]
     return [" ".join(text for text, group in zip(texts, groups) if row[group[0]]) for row in linked]
 
 

@@ -16,7 +16,7 @@ from attention_atlas.model.trace.scores import Groups
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 from attention_atlas.model.trace.why.attribution import Against, Question
-from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
+from attention_atlas.model.trace.words import SPACE, is_punctuation, spell_word, word_groups
 from attention_atlas.model.translator import Translator
 
 MAX_CONTRASTS = 5
@@ -54,7 +54,7 @@ def content_words(trace: TranslationTrace) -> Groups:
     tokens = trace.target_tokens
 
     def is_content(group: tuple[int, ...]) -> bool:
-        text = "".join(tokens[i] for i in group).replace(SPACE, "").lower()
+        text = spell_word(tokens, group).lower()
         if not text or is_symbol(tokens[group[0]]) or all(is_punctuation(tokens[i]) for i in group):
             return False
         # A contraction is a function word if all its parts are: "I'd", "don't", "j'ai".
