@@ -53,39 +53,26 @@ def asymmetry(scores: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sharpness:
-    """How sharp a softmax is, as means over rows: the largest weight, and the Frobenius norm of d weights / d scores
-    (at 0, no gradient passes)."""
+    """How sharp the softmax of scores is.
 
+    variance  of the scores that no mask closes
+    largest   the largest weight, a mean over rows
+    gradient  the Frobenius norm of d weights / d scores, a mean over rows; at 0, no gradient passes
+    """
+
+    variance: float
     largest: float
     gradient: float
 
 
 def sharpness(scores: np.ndarray) -> Sharpness:
     """Measure the softmax of scores [.., key], -inf where a mask closes."""
-    weights = softmax(np.asarray(scores, np.float64))
+    scores = np.asarray(scores, np.float64)
+    weights = softmax(scores)
     # The squared entries of the Jacobian diag(w) - w w^T sum to |w|^2 - 2 sum w^3 + |w|^4.
     squares, cubes = (weights**2).sum(-1), (weights**3).sum(-1)
     norms = np.sqrt(np.maximum(0.0, squares - 2 * cubes + squares**2))
-    return Sharpness(float(weights.max(-1).mean()), float(norms.mean()))
-
-
-@dataclass(frozen=True, eq=False)
-class Growth:
-    """The effect of the width d_k on scores of random vectors, each [width]; `_scaled`: divided by sqrt(d_k).
-
-    widths    the d_k
-    variance  of the scores
-    largest   mean largest weight of a row
-    gradient  mean norm of the softmax's Jacobian
-    """
-
-    widths: np.ndarray
-    variance: np.ndarray
-    variance_scaled: np.ndarray
-    largest: np.ndarray
-    largest_scaled: np.ndarray
-    gradient: np.ndarray
-    gradient_scaled: np.ndarray
+    return Sharpness(float(scores[np.isfinite(scores)].var()), float(weights.max(-1).mean()), float(norms.mean()))
 
 
 def random_scores(widths: tuple[int, ...], *, keys: int = 16, draws: int = 128, seed: int = 0) -> np.ndarray:
@@ -100,21 +87,16 @@ def random_scores(widths: tuple[int, ...], *, keys: int = 16, draws: int = 128, 
     return np.moveaxis(sums[..., np.asarray(widths) - 1], -1, 0)
 
 
-def measure_growth(widths: tuple[int, ...], *, keys: int = 16, draws: int = 128, seed: int = 0) -> Growth:
-    """Measure variance and sharpness of random_scores() by width, with and without the division.
+def measure_growth(
+    widths: tuple[int, ...], *, keys: int = 16, draws: int = 128
+) -> tuple[list[Sharpness], list[Sharpness]]:
+    """Measure the sharpness of random_scores() by width, without the division by sqrt(d_k) and with it.
 
     "We suspect that for large values of d_k, the dot products grow large in magnitude, pushing the softmax function
     into regions where it has extremely small gradients" (Vaswani et al. 2017, section 3.2.1).
     """
-    plain = random_scores(widths, keys=keys, draws=draws, seed=seed)
-    scaled = plain / np.sqrt(np.asarray(widths))[:, None, None]
-    measures = {}
-    for suffix, scores in (("", plain), ("_scaled", scaled)):
-        rows = [sharpness(values) for values in scores]
-        measures["variance" + suffix] = scores.var((1, 2))
-        measures["largest" + suffix] = np.array([row.largest for row in rows])
-        measures["gradient" + suffix] = np.array([row.gradient for row in rows])
-    return Growth(np.asarray(widths), **measures)
+    scores = dict(zip(widths, random_scores(widths, keys=keys, draws=draws)))
+    return [*map(sharpness, scores.values())], [sharpness(row / math.sqrt(width)) for width, row in scores.items()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import plotly.graph_objects as go
 
 from attention_atlas.model.analysis.formulas.projections import score_matrix
-from attention_atlas.model.analysis.formulas.scoring import Growth, measure_growth, sharpness
+from attention_atlas.model.analysis.formulas.scoring import Sharpness, measure_growth, sharpness
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, resolve
@@ -23,11 +25,18 @@ SAMPLED = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, WIDEST)
 def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[dict]:
     """Draw sharpness and gradient of the softmax over d_k. width: the d_k of the table."""
     d_head = scene.translator.config.of(resolve(scene, kind, layer, head)[0].side).d_head
-    curves = measure_growth(tuple(sorted({*SAMPLED, width, min(d_head, WIDEST)})), keys=KEYS)
-    at = int(np.flatnonzero(curves.widths == width)[0])
+    widths = tuple(sorted({*SAMPLED, width, min(d_head, WIDEST)}))
+    plain, divided = measure_growth(widths, keys=KEYS)
+    at = widths.index(width)
     marks = [(float(width), f"d_k = {width}")]
     if d_head <= WIDEST and d_head != width:
         marks.append((float(d_head), say("this model: {n}", n=d_head)))
+
+    def draw(name: str, title: Words, limit: float) -> go.Figure:
+        lines = {say("without the division"): plain, say("divided by √d_k"): divided}
+        curves = {label: np.array([getattr(sharp, name) for sharp in line]) for label, line in lines.items()}
+        return plot_curves(curves, x=np.array(widths), x_title="d_k", y_title=title, marks=marks, limits=(0, limit))
+
     return [
         blocks.formula(
             "q·k = Σ qᵢkᵢ,   Var(q·k) = d_k,   Var(q·k / √d_k) = 1",
@@ -35,20 +44,20 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
         ),
         blocks.row(
             blocks.figure(
-                _curves(curves, "largest", marks, say("largest weight"), 1.02),
+                draw("largest", say("largest weight"), 1.02),
                 height=300,
                 label=say("Mean largest softmax weight over d_k, with and without the division"),
             ),
             blocks.figure(
-                _curves(curves, "gradient", marks, say("size of the gradient"), STEEPEST),
+                draw("gradient", say("size of the gradient"), STEEPEST),
                 height=300,
                 label=say("Mean size of the softmax's gradient over d_k, with and without the division"),
             ),
         ),
         _table(
             say("Random q and k, d_k = {n}", n=width),
-            [float(values[at]) for values in (curves.variance, curves.largest, curves.gradient)],
-            [float(values[at]) for values in (curves.variance_scaled, curves.largest_scaled, curves.gradient_scaled)],
+            plain[at],
+            divided[at],
             say(
                 "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of "
                 "the derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
@@ -59,30 +68,14 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
     ]
 
 
-def _curves(found: Growth, name: str, marks: list, title: Words, limit: float) -> go.Figure:
-    return plot_curves(
-        {say("without the division"): getattr(found, name), say("divided by √d_k"): getattr(found, f"{name}_scaled")},
-        x=found.widths,
-        x_title="d_k",
-        y_title=title,
-        marks=marks,
-        limits=(0, limit),
-    )
-
-
 def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
     """Return the same table for the scores of one head in this sentence."""
     attention, at_layer, at_head, _ = resolve(scene, kind, layer, head)
     divided = score_matrix(scene.output, attention, at_layer, at_head).masked
-
-    def measured(scores: np.ndarray) -> list[float]:
-        sharp = sharpness(scores)
-        return [float(scores[np.isfinite(scores)].var()), sharp.largest, sharp.gradient]
-
     return _table(
         say("{kind}, layer {layer}, head {head}", **labels.place(attention, at_layer, at_head)),
-        measured(divided * scene.translator.config.of(attention.side).d_head ** 0.5),
-        measured(divided),
+        sharpness(divided * scene.translator.config.of(attention.side).d_head ** 0.5),
+        sharpness(divided),
         say(
             "The same for this sentence's own queries and keys. A trained model may choose its own scale: its scores "
             "need not have variance 1."
@@ -90,13 +83,13 @@ def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
     )
 
 
-def _table(title: Words, without: list[float], divided: list[float], caption: Words) -> dict:
+def _table(title: Words, plain: Sharpness, divided: Sharpness, caption: Words) -> dict:
     """Return a table of variance, largest weight and gradient of the scores, without the division and with it."""
     return blocks.table(
         (title, say("variance of the scores"), say("largest weight, mean"), say("size of the gradient, mean")),
         [
-            [say("without the division"), *map(blocks.number, without)],
-            [say("divided by √d_k"), *map(blocks.number, divided)],
+            [say("without the division"), *map(blocks.number, astuple(plain))],
+            [say("divided by √d_k"), *map(blocks.number, astuple(divided))],
         ],
         caption=caption,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 import torch
@@ -48,11 +50,15 @@ def test_random_scores_are_sums_over_the_first_components() -> None:
 
 
 def test_variance_grows_with_the_width_and_the_division_undoes_it() -> None:
-    growth = scoring.measure_growth((1, 16, 64, 256), draws=400)
-    np.testing.assert_allclose(growth.variance / growth.widths, 1, atol=0.15)  # the spread of 6400 draws
-    np.testing.assert_allclose(growth.variance_scaled, 1, atol=0.15)
-    np.testing.assert_allclose(growth.variance, growth.variance_scaled * growth.widths)
-    assert (np.diff(growth.largest) > 0).all() and (np.diff(growth.gradient[1:]) < 0).all()
-    assert growth.largest[-1] > 0.9 and growth.largest_scaled[-1] < 0.4
-    assert growth.gradient_scaled[-1] > 2 * growth.gradient[-1]
-    assert growth.largest[0] == growth.largest_scaled[0]  # sqrt(1)
+    widths = (1, 16, 64, 256)
+    plain, scaled = scoring.measure_growth(widths, draws=400)
+    (variance, largest, gradient), (variance_scaled, largest_scaled, gradient_scaled) = (
+        np.array([astuple(sharpness) for sharpness in by_width]).T for by_width in (plain, scaled)
+    )
+    np.testing.assert_allclose(variance / widths, 1, atol=0.15)  # the spread of 6400 draws
+    np.testing.assert_allclose(variance_scaled, 1, atol=0.15)
+    np.testing.assert_allclose(variance, variance_scaled * widths)
+    assert (np.diff(largest) > 0).all() and (np.diff(gradient[1:]) < 0).all()
+    assert largest[-1] > 0.9 and largest_scaled[-1] < 0.4
+    assert gradient_scaled[-1] > 2 * gradient[-1]
+    assert largest[0] == largest_scaled[0]  # sqrt(1)
