@@ -31,8 +31,6 @@ class Dissection:
     heard        bool [key]   the keys whose value is used: an intervention may remove a weight after the softmax
     masked       [key]        scaled, -inf where not allowed
     weights      [key]        softmax(masked)
-    contributions [key, d_k]  weight * value of the keys that are heard
-    output       [d_k]        their sum, the head's output at this position
     recorded     float32 [key]  the weights that the model computed
     unscaled_weights [key]    softmax without the bias, or without the division if there is no bias
     """
@@ -47,12 +45,15 @@ class Dissection:
     heard: np.ndarray
     masked: np.ndarray
     weights: np.ndarray
-    contributions: np.ndarray
-    output: np.ndarray
     recorded: np.ndarray
     unscaled_weights: np.ndarray
     divided: bool = True
     bias: np.ndarray | None = None
+
+    @property
+    def output(self) -> np.ndarray:
+        """The sum of weight * value over the keys that are heard, [d_k]: the head's output at this position."""
+        return (self.weights * self.heard) @ self.values
 
     @property
     def error(self) -> float:
@@ -77,7 +78,6 @@ def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *
     bias = None if bias is None else bias[query]
     products = k * q
     scores, masked, weights = (part[0] for part in attention(q[None], k, allowed, scaled=record.scaled, bias=bias))
-    contributions = (weights * heard)[:, None] * v
     return Dissection(
         query=q,
         keys=k,
@@ -89,8 +89,6 @@ def dissect(output: ForwardOutput, kind: AttentionKind, layer: int, head: int, *
         heard=heard,
         masked=masked,
         weights=weights,
-        contributions=contributions,
-        output=contributions.sum(0),
         recorded=record.weights[0, head, query].float().cpu().numpy(),
         unscaled_weights=attention(q[None], k, allowed, scaled=record.scaled and bias is not None)[2][0],
         divided=record.scaled,

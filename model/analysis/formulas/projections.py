@@ -71,7 +71,6 @@ class JoinedHeads:
     """The heads' outputs at one query, and the vector that W_O makes of them; float64.
 
     contexts      [heads, d_k]      softmax(..) V of each head; 0 for a head that is switched off
-    joined        [heads * d_k]     the concatenated contexts
     head_outputs  [heads, d_model]  each context times its own rows of W_O
     bias          [d_model]         the bias of W_O
     output        [d_model]         Concat(..) W_O + b, the sum of head_outputs and bias
@@ -79,7 +78,6 @@ class JoinedHeads:
     """
 
     contexts: np.ndarray
-    joined: np.ndarray
     head_outputs: np.ndarray
     bias: np.ndarray
     output: np.ndarray
@@ -114,7 +112,7 @@ def join_heads(
     contexts = np.einsum("hk,hkd->hd", weights, values)
     by_head = in_numpy(module.output.weight.T).reshape(*contexts.shape, -1)  # [heads, d_k, d_model]
     outputs, bias = np.einsum("hd,hdm->hm", contexts, by_head), in_numpy(_bias(module.output))
-    return JoinedHeads(contexts, contexts.reshape(-1), outputs, bias, outputs.sum(0) + bias, added[query])
+    return JoinedHeads(contexts, outputs, bias, outputs.sum(0) + bias, added[query])
 
 
 @dataclass(frozen=True, eq=False)

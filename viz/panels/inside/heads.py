@@ -32,7 +32,7 @@ def combine_heads(scene: Scene, kind: str, layer: int, query: int) -> list[dict]
             "head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)   MultiHead = Concat(head_1 … head_h) W^O" + " + b" * biased
         ),
         blocks.formula(
-            f"[{maps.num_heads}, {joined.contexts.shape[1]}] → [{len(joined.joined)}] → [{len(joined.output)}]",
+            f"[{maps.num_heads}, {joined.contexts.shape[1]}] → [{joined.contexts.size}] → [{len(joined.output)}]",
             say("each head has rows of W^O of its own, so the product is a sum over the heads"),
         ),
         _parts(joined, at_head),

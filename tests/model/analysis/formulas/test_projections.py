@@ -67,7 +67,9 @@ def test_joined_heads_equal_torchs_attention(example, kind) -> None:
         np.testing.assert_allclose(joined.recorded, expected[query], **CLOSE)
         assert joined.error < 1e-5
         np.testing.assert_allclose(joined.head_outputs.sum(0) + joined.bias, joined.output, **CLOSE)
-        np.testing.assert_allclose(ours.output(torch.tensor(joined.joined).float()).numpy(), joined.output, **CLOSE)
+        np.testing.assert_allclose(
+            ours.output(torch.tensor(joined.contexts.ravel()).float()).numpy(), joined.output, **CLOSE
+        )
         # A share is the length of a part's projection onto the output, relative to the output's length.
         unit = joined.output / np.linalg.norm(joined.output)
         along = [float(part @ unit) / np.linalg.norm(joined.output) for part in (*joined.head_outputs, joined.bias)]
