@@ -29,16 +29,8 @@ class NgramPrecision:
 
 
 @dataclass(frozen=True)
-class MarkedTokens:
-    """A sentence's tokens by sacreBLEU, and for each token the largest order of a matched n-gram it is in, or 0."""
-
-    tokens: tuple[str, ...]
-    largest: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class SentenceBleu:
-    """score and textbook are from 0 to 100; brevity_penalty from 0 to 1."""
+    """score and textbook are from 0 to 100, brevity_penalty from 0 to 1; both sentences are as from mark_tokens()."""
 
     score: float
     precisions: tuple[NgramPrecision, ...]
@@ -47,8 +39,8 @@ class SentenceBleu:
     reference_length: int
     signature: str
     textbook: float
-    translation: MarkedTokens
-    reference: MarkedTokens
+    translation: list[tuple[str, int]]
+    reference: list[tuple[str, int]]
 
 
 def lay_out(translation: str, reference: str, *, largest: int = LARGEST) -> SentenceBleu:
@@ -87,8 +79,8 @@ def lay_out(translation: str, reference: str, *, largest: int = LARGEST) -> Sent
     )
 
 
-def mark_tokens(tokens: tuple[str, ...], others: tuple[str, ...], *, largest: int) -> MarkedTokens:
-    """Mark the tokens in n-grams that another sentence has, too.
+def mark_tokens(tokens: tuple[str, ...], others: tuple[str, ...], *, largest: int) -> list[tuple[str, int]]:
+    """Return each token with the largest n of an n-gram around it that another sentence has, too, or 0.
 
     An n-gram that is more frequent here than there matches only at its first occurrences, as many as there are there.
     """
@@ -99,7 +91,7 @@ def mark_tokens(tokens: tuple[str, ...], others: tuple[str, ...], *, largest: in
             if left[ngram] > 0:
                 left[ngram] -= 1
                 orders[start : start + n] = [n] * n
-    return MarkedTokens(tokens, tuple(orders))
+    return list(zip(tokens, orders))
 
 
 def brevity_penalty(length: int, reference_length: int) -> float:

@@ -190,20 +190,19 @@ def layer_norm(record: SubLayerRecord, token: int) -> NormNumbers:
 class ActiveUnits:
     """The hidden units of a feed-forward.
 
-    units, values  int and float32 [token, k], each token's most active units and their activations
-    share          float32 [token], the share of units above 0
+    units  int [token, k], each token's most active units
+    share  float32 [token], the share of units above 0
     """
 
     units: np.ndarray
-    values: np.ndarray
     share: np.ndarray
 
 
 def active_units(record: LayerRecord, count: int = 8) -> ActiveUnits:
     """Return the most active units of one layer (section 3.3, after the ReLU)."""
     active = record.activations[0].float()  # [token, d_feedforward]
-    values, units = active.topk(min(count, active.shape[-1]), dim=-1)
-    return ActiveUnits(units.cpu().numpy(), _numpy(values), _numpy((active > 0).float().mean(-1)))
+    units = active.topk(min(count, active.shape[-1]), dim=-1).indices
+    return ActiveUnits(units.cpu().numpy(), _numpy((active > 0).float().mean(-1)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,10 +61,10 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
             caption=caption,
         ),
         blocks.marked(
-            (say("Translation, as tokens"), list(zip(layout.translation.tokens, layout.translation.largest)), ""),
+            (say("Translation, as tokens"), layout.translation, ""),
             (
                 say("Reference, as tokens"),
-                list(zip(layout.reference.tokens, layout.reference.largest)),
+                layout.reference,
                 say("Marked: the token is part of an n-gram that both have; the small number is the largest such n."),
             ),
         ),
