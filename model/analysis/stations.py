@@ -67,22 +67,17 @@ def embedding_rows(
     return EmbeddingRows(_numpy(scaled), _numpy(positions), _numpy(added), float(error))
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualNorms:
-    """The length of the residual stream's vectors, float32 [station, token], in the order of the pass."""
+def residual_norms(records: tuple[LayerRecord, ...]) -> tuple[list[Words], np.ndarray]:
+    """Return the stations of one side's residual stream and the length of its vectors there, float32 [station, token].
 
-    stations: tuple[Words, ...]
-    norms: np.ndarray
-
-
-def residual_norms(records: tuple[LayerRecord, ...]) -> ResidualNorms:
-    """Return the norms of one side's stream: at its input, then after each sub-layer of each layer."""
+    The stations are its input, then each sub-layer of each layer.
+    """
     stations, rows = [say("input")], [records[0].before]
     for index, record in enumerate(records):
         for sublayer in record.sublayers:
             stations.append(join((str(index + 1), STATION_NAMES[sublayer.name]), " "))
             rows.append(sublayer.after)
-    return ResidualNorms(tuple(stations), _numpy(torch.stack([row[0].norm(dim=-1) for row in rows])))
+    return stations, _numpy(torch.stack([row[0].norm(dim=-1) for row in rows]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,25 +179,6 @@ def layer_norm(record: SubLayerRecord, token: int) -> NormNumbers:
     squares = float(((x - mean) ** 2).sum())
     size = len(x)
     return NormNumbers(x, gain, bias, mean, squares / size, squares / (size - 1), norm.epsilon, recorded, rms)
-
-
-@dataclass(frozen=True, eq=False)
-class ActiveUnits:
-    """The hidden units of a feed-forward.
-
-    units  int [token, k], each token's most active units
-    share  float32 [token], the share of units above 0
-    """
-
-    units: np.ndarray
-    share: np.ndarray
-
-
-def active_units(record: LayerRecord, count: int = 8) -> ActiveUnits:
-    """Return the most active units of one layer (section 3.3, after the ReLU)."""
-    active = record.activations[0].float()  # [token, d_feedforward]
-    units = active.topk(min(count, active.shape[-1]), dim=-1).indices
-    return ActiveUnits(units.cpu().numpy(), _numpy((active > 0).float().mean(-1)))
 
 
 @dataclass(frozen=True, eq=False)

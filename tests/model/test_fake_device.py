@@ -116,7 +116,6 @@ def test_every_analysis(translator):
     rows = stations.embedding_rows(translator, trace.source_ids, output, side="source")
     architecture.stack(Side.ENCODER, translator.config, output, rows, layer=0, best=trace.top_probabilities)
     stations.residual_norms(output.encoder_records)
-    stations.active_units(output.decoder_records[0])
     stations.next_token(translator, output, 0)
 
 

@@ -14,23 +14,18 @@ from attention_atlas.model.nets.transformer import Stack
 from attention_atlas.model.trace.kinds import AttentionKind
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """The biases of all heads. distances int [n]: position of the key minus that of the query; values float32 [heads,
-    n]."""
-
-    distances: np.ndarray
-    values: np.ndarray
-
-
 @torch.inference_mode()
-def curves(stack: Stack, layer: int) -> Curves:
-    """Return the biases of one layer, up to one position beyond the largest distance that its table distinguishes; in
-    the decoder up to distance 0. The stack must have relative positions."""
+def curves(stack: Stack, layer: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances, int [n], the position of the key minus that of the query, and one layer's biases there, float32
+    [heads, n].
+
+    They reach one position beyond the largest distance that the layer's table distinguishes; in the decoder they end
+    with distance 0. The stack must have relative positions.
+    """
     table = stack.relative[min(layer, len(stack.relative) - 1)]
     reach = table.reach + 1
     distances = torch.arange(-reach, (reach if table.both_ways else 0) + 1, device=table.weight.device)
-    return Curves(distances.cpu().numpy(), table.weight[table.bucket(distances)].t().float().cpu().numpy())
+    return distances.cpu().numpy(), table.weight[table.bucket(distances)].t().float().cpu().numpy()
 
 
 @dataclass(frozen=True)

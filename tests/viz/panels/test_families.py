@@ -44,8 +44,8 @@ def test_flattening_one_heads_bias_keeps_the_others(scene):
 
 
 def test_bias_curves_equal_the_recorded_biases(scene):
-    biases = curves(scene.translator.model.decoder, 1)
+    distances, biases = curves(scene.translator.model.decoder, 1)
     bias = scene.output.attention(AttentionKind.DECODER_SELF, 1).bias[0]
     for distance in range(bias.shape[-1]):
-        at = int(np.flatnonzero(biases.distances == -distance)[0])
-        np.testing.assert_array_equal(biases.values[:, at], bias[:, distance, 0])
+        at = int(np.flatnonzero(distances == -distance)[0])
+        np.testing.assert_array_equal(biases[:, at], bias[:, distance, 0])

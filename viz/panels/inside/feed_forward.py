@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis import stations
 from attention_atlas.model.config import Activation
 from attention_atlas.viz.panels import formulas
 from attention_atlas.viz.panels.menus import LAYER_OF_SIDE, SIDE, record_of, tokens_of
@@ -14,18 +13,17 @@ from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
 
 UNITS = 24  # number of units in the map
+LISTED = 6  # most active units of each token
 
 
 def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
     """Draw the most active units of a layer (from 1) and the share of units above 0 at each token."""
     record, index = record_of(scene, side, layer)
-    active = stations.active_units(record, count=6)
-    config, width = scene.translator.config, record.activations.shape[-1]
-    activations = record.activations[0].float().cpu().numpy()
-    names = tokens_of(scene, side)
+    config, activations = scene.translator.config, record.activations[0].float().cpu().numpy()  # [token, d_ff]
+    names, width, share = tokens_of(scene, side), activations.shape[1], (activations > 0).mean(-1)
     loudest = np.sort(np.abs(activations).max(0).argsort()[::-1][:UNITS])
-    shares = [(name, [share]) for name, share in zip(names, active.share)]
-    busy = np.bincount(active.units.ravel(), minlength=width)
+    most_active = np.argsort(-activations, axis=-1, kind="stable")[:, :LISTED]
+    busy = np.bincount(most_active.ravel(), minlength=width)
     shared = [int(u) for u in busy.argsort()[::-1][:5] if busy[u] > 1]
     common = ", ".join(f"{u} (× {busy[u]})" for u in shared) or say("none")
     smooth_note = blocks.note(
@@ -42,13 +40,11 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
         *([] if config.activation is Activation.RELU else [smooth_note]),
         blocks.row(
             blocks.maps(blocks.heatmap(activations[:, loudest], title, rows=names, columns=loudest.astype(str))),
-            blocks.bars(blocks.chart(say("share of units above 0"), shares)),
+            blocks.bars(blocks.chart(say("share of units above 0"), [(n, [s]) for n, s in zip(names, share.tolist())])),
         ),
         blocks.facts(
             ("d_ff", blocks.compact(width), times_d_model),
-            blocks.fact(
-                "Units active at a position", f"{active.share.mean():.0%}", "mean of {n} positions", n=len(names)
-            ),
+            blocks.fact("Units active at a position", f"{share.mean():.0%}", "mean of {n} positions", n=len(names)),
             (say("Units in several lists"), str(len(shared)), common),
         ),
     ]

@@ -15,23 +15,21 @@ from attention_atlas.viz.words import say
 
 def residual(scene: Scene, side: str) -> list[dict]:
     """Draw the norms of a side's stream."""
-    norms = stations.residual_norms(records(scene, side))
+    names, norms = stations.residual_norms(records(scene, side))
     tokens = tokens_of(scene, side)
-    picture = plot_matrix(
-        norms.norms, rows=norms.stations, columns=tokens, signed=False, unit=say("norm"), column_title=say("token")
-    )
-    mean = norms.norms.mean(1)
+    picture = plot_matrix(norms, rows=names, columns=tokens, signed=False, unit=say("norm"), column_title=say("token"))
+    mean = norms.mean(1)
     return [
         blocks.formula("x + f(norm(x))" if scene.translator.config.norm_first else "norm(x + f(x))"),
         blocks.row(
             blocks.figure(
                 picture,
-                height=100 + 24 * len(norms.stations),
-                rows=norms.stations,
+                height=100 + 24 * len(names),
+                rows=names,
                 label=say("Norm of the residual stream at every station, for each token"),
             ),
             blocks.columns(
-                (say("Station"), norms.stations),
+                (say("Station"), names),
                 (say("mean norm"), map(blocks.number, mean)),
                 (say("grows by the factor"), map(blocks.number, mean / np.append(mean[0], mean[:-1]))),
             ),

@@ -23,8 +23,8 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
     stack = model.encoder if is_encoder else model.decoder
     at = min(layer, len(stack.layers)) - 1
     at_head = min(head - 1 if head else scene.selection.head, model.num_heads[kind] - 1)
-    biases = curves(stack, at)
-    values, distances = biases.values[at_head], biases.distances
+    distances, biases = curves(stack, at)
+    values = biases[at_head]
     picture = plot_curves(
         {say("head {n}", n=at_head + 1): values},
         x=distances,
@@ -32,12 +32,12 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
         y_title=say("bias"),
     )
     all_heads = plot_matrix(
-        biases.values,
-        rows=[str(n + 1) for n in range(len(biases.values))],
+        biases,
+        rows=[str(n + 1) for n in range(len(biases))],
         columns=[str(n) for n in distances.tolist()],
         row_title=say("head"),
         column_title=say("key − query, positions"),
-        limit=float(np.abs(biases.values).max()) or 1.0,
+        limit=float(np.abs(biases).max()) or 1.0,
     )
     facts = [
         (title, str(distances[place]), say("positions from the query: {value}", value=blocks.compact(values[place])))
