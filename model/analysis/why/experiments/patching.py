@@ -215,7 +215,7 @@ def patch_grid(clean: Case, corrupt: Case, grid: Grid, mode: PatchMode) -> Patch
     else:
         columns = range(len(pairs))
         cells = [((layer, at), grid.place(layer), at) for layer in layers for at in columns if pairs[at] >= 0]
-    values = {place: _read_value(giver.output, place, pairs) for _, place, _ in cells}
+    values = {place: _read_value(giver.output, place, pairs) for place in {place for _, place, _ in cells}}
     metrics = np.full((len(layers), len(columns)), np.nan)
 
     def measure_batch(batch: slice) -> np.ndarray:
