@@ -137,27 +137,14 @@ def measure_target_padding(translator: Translator, masks: BatchMasks) -> float:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ClosedRow:
-    """The softmax of one row of scores [key] with all cells masked in three ways; weights [key], NaN if undefined.
+def mask_whole_row(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the softmax of a row of scores [key], all masked in three ways, in float32; NaN if undefined.
 
-    infinite  scores replaced by -infinity
-    replaced  scores replaced by -1e9
-    added     -1e9 added to the scores
-    """
-
-    scores: np.ndarray
-    infinite: np.ndarray
-    replaced: np.ndarray
-    added: np.ndarray
-
-
-def mask_whole_row(scores: np.ndarray) -> ClosedRow:
-    """Mask a whole row of scores in three ways, in float32.
-
-    With -infinity the row is 0 / 0. With -1e9 the weights are uniform, so a token that may attend to nothing attends to
-    everything equally. Adding -1e9 gives the same, since float32 loses the scores.
+    The scores are replaced by -infinity, replaced by -1e9, or -1e9 is added to them. With -infinity the row is 0 / 0.
+    With -1e9 the weights are uniform, so a token that may attend to nothing attends to everything equally. Adding -1e9
+    gives the same, since float32 loses the scores.
     """
     row = torch.as_tensor(scores, dtype=torch.float32)
     masked = (torch.full_like(row, float("-inf")), torch.full_like(row, -1e9), row - 1e9)
-    return ClosedRow(np.asarray(scores), *(row.softmax(-1).numpy() for row in masked))
+    infinite, replaced, added = (row.softmax(-1).numpy() for row in masked)
+    return infinite, replaced, added

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -84,24 +83,15 @@ def _read_trust(path: Path, digest: str) -> dict[str, Trust]:
         raise ValueError(f"{path} is not used: {error}") from error
 
 
-@dataclass(frozen=True, eq=False)
-class DropoutPasses:
-    """Passes over one translation with dropout.
-
-    log_probability  float64 [pass, target], of each target token
-    ids              int64 [pass, target], the most probable token
-    """
-
-    log_probability: np.ndarray
-    ids: np.ndarray
-
-
 @torch.inference_mode()
-def run_dropout_passes(translator: Translator, trace: TranslationTrace, count: int) -> Iterator[DropoutPasses]:
+def run_dropout_passes(
+    translator: Translator, trace: TranslationTrace, count: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Run `count` passes with dropout over a translation, and yield all passes so far after each batch.
 
-    Monte Carlo dropout (Gal and Ghahramani 2016; Fomicheva et al. 2020, section 3.3). Raises a Refusal for a model
-    without dropout, or one too large to be copied.
+    Yields the log-probability of each target token, float64 [pass, target], and the most probable ids, int64 of the
+    same shape. Monte Carlo dropout (Gal and Ghahramani 2016; Fomicheva et al. 2020, section 3.3). Raises a Refusal for
+    a model without dropout, or one too large to be copied.
     """
     check_rerun(translator, trace)
     if not translator.config.dropout:
@@ -119,4 +109,5 @@ def run_dropout_passes(translator: Translator, trace: TranslationTrace, count: i
         log_p = model(source, target, interventions=trace.interventions).logits.double().log_softmax(-1)
         targets = torch.tensor(trace.target_ids, device=log_p.device).expand(rows, -1)
         parts.append((log_p.gather(-1, targets[..., None])[..., 0].cpu().numpy(), log_p.argmax(-1).cpu().numpy()))
-        yield DropoutPasses(*(np.concatenate(part) for part in zip(*parts)))
+        log_probability, ids = map(np.concatenate, zip(*parts))
+        yield log_probability, ids

@@ -19,25 +19,15 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import say
 
 
-@dataclass(frozen=True, eq=False)
-class UnweightedAttention:
-    """softmax(x x^T) x for vectors x [token, d], float64.
+def attend(x: np.ndarray, *, scaled: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Let vectors x [token, d] attend to each other without weights: softmax(x x^T) x, in float64.
 
-    scores   [token, token]  x x^T, symmetric
-    weights  [token, token]  softmax of the scores, row by row
-    output   [token, d]      weights x
+    Return the scores x x^T [token, token], their softmax row by row, and the output [token, d]. scaled: divide the
+    scores by sqrt(d).
     """
-
-    scores: np.ndarray
-    weights: np.ndarray
-    output: np.ndarray
-
-
-def attend(x: np.ndarray, *, scaled: bool = False) -> UnweightedAttention:
-    """Let vectors x [token, d] attend to each other without weights. scaled: divide the scores by sqrt(d)."""
     x = np.asarray(x, np.float64)
     scores, _, weights = attention(x, x, scaled=scaled)
-    return UnweightedAttention(scores, weights, weights @ x)
+    return scores, weights, weights @ x
 
 
 def self_weight(weights: np.ndarray) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
@@ -28,22 +26,16 @@ def curves(stack: Stack, layer: int) -> tuple[np.ndarray, np.ndarray]:
     return distances.cpu().numpy(), table.weight[table.bucket(distances)].t().float().cpu().numpy()
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Standard deviations over the open cells of a head's map: of q k^T (scaled, if the network scales it), of the
-    bias, and of their sum."""
+def spread(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> list[float]:
+    """Return standard deviations over the open cells of a head's map in a recorded pass of self-attention.
 
-    content: float
-    bias: float
-    scores: float
-
-
-def spread(output: ForwardOutput, kind: AttentionKind, layer: int, head: int) -> Spread:
-    """Measure one head of self-attention in a recorded pass. The network must have relative positions."""
+    They are those of q k^T (scaled, if the network scales it), of the bias, and of their sum. The network must have
+    relative positions.
+    """
     record = output.attention(kind, layer)
     assert record.bias is not None
     content = exact(attention_scores(record.queries[0, head], record.keys[0, head], scaled=record.scaled))
     bias = exact(record.bias[0, head])
     is_open = torch.ones_like(bias, dtype=torch.bool)
     is_open = is_open.tril() if kind is AttentionKind.DECODER_SELF else is_open
-    return Spread(*(float(part[is_open].std(unbiased=False)) for part in (content, bias, content + bias)))
+    return [float(part[is_open].std(unbiased=False)) for part in (content, bias, content + bias)]

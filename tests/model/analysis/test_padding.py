@@ -88,8 +88,8 @@ def test_the_decoder_needs_no_padding_mask(tiny_translator, masks) -> None:
 
 def test_a_row_that_is_wholly_closed() -> None:
     scores = np.array([1.5, -2.0, 0.25], np.float32)
-    rows = padding.mask_whole_row(scores)
-    assert np.isnan(rows.infinite).all()
-    np.testing.assert_allclose(rows.replaced, 1 / 3, atol=1e-7)
+    infinite, replaced, added = padding.mask_whole_row(scores)
+    assert np.isnan(infinite).all()
+    np.testing.assert_allclose(replaced, 1 / 3, atol=1e-7)
     # A float32 near 1e9 has steps of 64: no score is left of it.
-    np.testing.assert_allclose(rows.added, np.exp(np.float32(scores - np.float32(1e9)) + 1e9) / 3, atol=1e-6)
+    np.testing.assert_allclose(added, np.exp(np.float32(scores - np.float32(1e9)) + 1e9) / 3, atol=1e-6)

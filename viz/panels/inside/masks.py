@@ -122,14 +122,14 @@ def _closed_row(output: ForwardOutput, batch: BatchMasks) -> list[dict]:
     """Return a table of a row whose cells are all masked, with −∞ and with −1e9."""
     record = output.attention(AttentionKind.ENCODER_SELF, 0)
     scores = (record.queries[0, 0, 0] @ record.keys[0, 0].T).float().cpu().numpy() / record.queries.shape[-1] ** 0.5
-    row = padding.mask_whole_row(scores[:8])
+    infinite, replaced, added = padding.mask_whole_row(scores[:8])
     variants = [
-        (say("scores"), "q·k / √d_k", row.scores),
-        (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", row.infinite),
-        (say("−1e9 in place of the score"), "softmax(−1e9, −1e9, …) = 1 / n", row.replaced),
-        (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", row.added),
+        (say("scores"), "q·k / √d_k", scores[:8]),
+        (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", infinite),
+        (say("−1e9 in place of the score"), "softmax(−1e9, −1e9, …) = 1 / n", replaced),
+        (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", added),
     ]
-    tokens = [labels.display(token) for token in batch.tokens[0][: len(row.scores)]]
+    tokens = [labels.display(token) for token in batch.tokens[0][:8]]
     return [
         blocks.table(
             (say("A row that is fully closed"), say("formula"), *tokens),

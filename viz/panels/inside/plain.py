@@ -29,11 +29,11 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
     )
     x = rows.scaled if which == ALONE else rows.scaled + rows.positions
     tokens = [labels.display(token) for token in scene.trace.source_tokens]
-    raw, scaled = attend(x), attend(x, scaled=True)
+    scores, weights, outputs = zip(attend(x), attend(x, scaled=True))
     trained = say("layer {layer}, head {head}: trained", layer=at_layer + 1, head=at_head + 1)
     names = ("softmax(x xᵀ)", "softmax(x xᵀ / √d)", trained)
-    scores = (raw.scores, scaled.scores, score_matrix(output, kind, at_layer, at_head).scaled)
-    weights = (raw.weights, scaled.weights, scene.trace.encoder_self.weights[at_layer, at_head])
+    scores = (*scores, score_matrix(output, kind, at_layer, at_head).scaled)
+    weights = (*weights, scene.trace.encoder_self.weights[at_layer, at_head])
     pictures = [
         blocks.heatmap(values, name, rows=tokens, columns=tokens, limit=1.0, signed=False)
         for name, values in zip(names, weights)
@@ -52,8 +52,8 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
             ),
         ),
         blocks.facts(
-            blocks.fact("Cosine of y to x", _cosine(raw.output, x), "mean over the tokens, unscaled"),
-            blocks.fact("The same, divided by √d", _cosine(scaled.output, x), "1: attention has changed nothing"),
+            blocks.fact("Cosine of y to x", _cosine(outputs[0], x), "mean over the tokens, unscaled"),
+            blocks.fact("The same, divided by √d", _cosine(outputs[1], x), "1: attention has changed nothing"),
         ),
     ]
 

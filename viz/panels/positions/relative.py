@@ -44,11 +44,10 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
         for title, place in ((say("Likes best"), values.argmax()), (say("Likes least"), values.argmin()))
     ]
     if scene.output.attention(kind, at).bias is not None:  # positions may be switched off
-        parts = spread(scene.output, kind, at, at_head)
         facts.append(
             blocks.fact(
                 "Spread of content, bias and scores",
-                " · ".join(map(blocks.compact, (parts.content, parts.bias, parts.scores))),
+                " · ".join(map(blocks.compact, spread(scene.output, kind, at, at_head))),
                 "standard deviations over this sentence's cells",
             )
         )

@@ -37,8 +37,8 @@ def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
     if not passes:
         yield [words, *measured]
         return
-    for dropout in run_dropout_passes(scene.translator, scene.trace, passes):
-        yield [words, _dropout(scene, dropout.log_probability, dropout.ids, passes), *measured]
+    for log_probability, ids in run_dropout_passes(scene.translator, scene.trace, passes):
+        yield [words, _dropout(scene, log_probability, ids, passes), *measured]
 
 
 def _words(scene: Scene) -> dict:

@@ -15,12 +15,12 @@ from attention_atlas.model.analysis.formulas import scoring
 @pytest.mark.parametrize("scaled", [False, True])
 def test_unweighted_attention_equals_torchs_with_identities(scaled) -> None:
     x = np.random.default_rng(0).normal(size=(6, 8))
-    attended, inputs = scoring.attend(x, scaled=scaled), torch.tensor(x)[None]
+    (scores, weights, output), inputs = scoring.attend(x, scaled=scaled), torch.tensor(x)[None]
     expected = torch.nn.functional.scaled_dot_product_attention(inputs, inputs, inputs, scale=None if scaled else 1.0)
-    np.testing.assert_allclose(attended.output, expected[0].numpy(), atol=1e-12)
-    np.testing.assert_allclose(attended.weights.sum(-1), 1)
-    assert scoring.self_weight(attended.weights) == pytest.approx(np.mean([attended.weights[i, i] for i in range(6)]))
-    assert scoring.asymmetry(attended.scores) < 1e-12
+    np.testing.assert_allclose(output, expected[0].numpy(), atol=1e-12)
+    np.testing.assert_allclose(weights.sum(-1), 1)
+    assert scoring.self_weight(weights) == pytest.approx(np.mean([weights[i, i] for i in range(6)]))
+    assert scoring.asymmetry(scores) < 1e-12
     assert scoring.asymmetry(np.array([[0.0, 3.0], [1.0, 0.0]])) == pytest.approx(2 / np.std([0, 3, 1, 0]))
     assert scoring.asymmetry(np.zeros((2, 2))) == 0.0
 
