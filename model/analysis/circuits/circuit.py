@@ -388,8 +388,8 @@ def decode_with_edges(
             reference = GatedPass(model, circuit.graph)
             reference.run(changed, target)
             if not pair.is_aligned:
-                reference.outputs.parts[Side.ENCODER].clear()
-            gated = GatedPass(model, circuit.graph, gates, reference.outputs)
+                reference.parts[Side.ENCODER].clear()
+            gated = GatedPass(model, circuit.graph, gates, reference)
             written.append(int(model.project(gated.run(source, target)[:, -1]).argmax()))
         yield written
         if written[-1] == translator.tokenizer.end_id:

@@ -26,40 +26,26 @@ from attention_atlas.model.translator import Translator
 
 
 @dataclass(eq=False)
-class SenderOutputs:
-    """The outputs of every sender of a pass.
-
-    parts     by side, tensors [senders, batch, position, d_model], in the order of the pass; empty for a side whose
-              values cannot be put into another pass
-    constant  by side, what else the stream holds: the biases of the heads' output projections
-    """
-
-    parts: dict[Side, list[Tensor]] = field(default_factory=lambda: {Side.ENCODER: [], Side.DECODER: []})
-    constant: dict[Side, Tensor | float] = field(default_factory=lambda: {Side.ENCODER: 0.0, Side.DECODER: 0.0})
-
-    def first(self, side: Side, count: int) -> Tensor:
-        """Return what the first `count` senders of a side wrote: [count, batch, position, d_model]."""
-        return torch.cat(self.parts[side])[:count]
-
-
-@dataclass(eq=False)
 class GatedPass:
     """One pass in which every receiver has an input of its own.
 
     gates        [edge]; 1: the receiver reads what the sender writes in this pass, 0: what it wrote in `reference`,
                  in between: a mixture. None: all open
-    reference    the outputs of another pass; None if all gates are 1
+    reference    another pass, after run(); None if all gates are 1
     differences  by side, what a closing gate takes away, [senders, batch, position, d_model]; None: this pass's output
                  less the reference's
-    outputs      what this pass wrote, after run()
+    parts        by side, what the senders wrote, tensors [senders, batch, position, d_model], in the order of the pass;
+                 empty for a side whose values cannot be put into another pass
+    constant     by side, what else the stream holds: the biases of the heads' output projections
     """
 
     model: Transformer
     graph: Graph
     gates: Tensor | None = None
-    reference: SenderOutputs | None = None
+    reference: GatedPass | None = None
     differences: dict[Side, Tensor] | None = None
-    outputs: SenderOutputs = field(default_factory=SenderOutputs)
+    parts: dict[Side, list[Tensor]] = field(default_factory=lambda: {side: [] for side in Side}, init=False)
+    constant: dict[Side, Tensor | float] = field(default_factory=lambda: dict.fromkeys(Side, 0.0), init=False)
 
     def run(self, source: Tensor, target: Tensor, rows: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """Return the decoder's output behind its last norm, [batch, target, d_model].
@@ -76,7 +62,7 @@ class GatedPass:
             (Side.ENCODER, model.encoder, model.place(source_rows, lengths=lengths)),
             (Side.DECODER, model.decoder, model.place(target_rows, decoder=True, lengths=lengths)),
         ):
-            self.outputs.parts[side].append(embedded[None])
+            self.parts[side].append(embedded[None])
             biases = stack.biases(0, embedded.shape[1])
             for layer in stack.layers:
                 prefix, norms = f"{side.value}.{layer.index}", [sublayer.norm for sublayer in layer.sublayers]
@@ -89,7 +75,7 @@ class GatedPass:
                         side, f"{prefix}.cross", layer.cross_attention, [norms[1], memory_norm, memory_norm], keys
                     )
                 (stream,) = self._inputs(f"{prefix}.ffn")
-                self.outputs.parts[side].append(layer.feed_forward(norms[-1](stream))[0][None])
+                self.parts[side].append(layer.feed_forward(norms[-1](stream))[0][None])
         (stream,) = self._inputs("logits")
         return model.decoder.norm(stream)
 
@@ -113,15 +99,15 @@ class GatedPass:
         )
         context, _ = scaled_dot_product(queries, keys, values, mask, bias=score_bias, scaled=attention.scaled)
         output = attention.output.weight.unflatten(1, (attention.num_heads, -1))  # [d_model, heads, d_head]
-        self.outputs.parts[side].append(torch.einsum("bhtk,dhk->hbtd", context, output))
+        self.parts[side].append(torch.einsum("bhtk,dhk->hbtd", context, output))
         if attention.output.bias is not None:
-            self.outputs.constant[side] = self.outputs.constant[side] + attention.output.bias
+            self.constant[side] = self.constant[side] + attention.output.bias
 
     def _inputs(self, part: str) -> Tensor:
         """Return what each receiver of a part reads, before the norm: [receivers, batch, position, d_model]."""
         group = self.graph.receivers[part]
-        written = self.outputs.first(group.side, group.num_senders)
-        stream = written.sum(0) + self.outputs.constant[group.side]
+        written = torch.cat(self.parts[group.side])[: group.num_senders]
+        stream = written.sum(0) + self.constant[group.side]
         shape = (len(group.names), *stream.shape)
         differences = None if self.gates is None else self._differences(group.side, written)
         if differences is None:
@@ -133,7 +119,8 @@ class GatedPass:
         """Return what closed gates take away from these senders; None if the reference has no values of this side."""
         if self.differences is not None:
             return self.differences[side][: len(written)] if side in self.differences else None
-        return written - self.reference.first(side, len(written)) if self.reference.parts[side] else None
+        parts = self.reference.parts[side]
+        return written - torch.cat(parts)[: len(written)] if parts else None
 
 
 class ScoringMethod(str, Enum):
@@ -154,21 +141,17 @@ class PairRuns:
     """The plain passes of a batch of pairs, and gated passes between them.
 
     A lead is the right token's logit less the contrast's at a pair's deciding row. `lead` and `changed_lead`, float64
-    [batch], are those of the sentences and of the changed sentences; `outputs` and `changed_outputs` what every sender
-    wrote for them.
+    [batch], are those of the sentences and of the changed sentences; `plain` and `changed` are their passes.
     """
 
     def __init__(self, translator: Translator, graph: Graph, batch: Batch) -> None:
         self.model, self.graph, self.batch = translator.model, graph, batch
         with torch.inference_mode(False), torch.no_grad():
-            self.lead, self.outputs = self._run_plain(batch.source)
-            self.changed_lead, self.changed_outputs = self._run_plain(batch.changed)
+            self.plain, self.changed = GatedPass(self.model, graph), GatedPass(self.model, graph)
+            self.lead = self.measure_leads(self.plain.run(batch.source, batch.target))
+            self.changed_lead = self.measure_leads(self.changed.run(batch.changed, batch.target))
         if not batch.is_aligned:
-            self.changed_outputs.parts[Side.ENCODER].clear()
-
-    def _run_plain(self, source: Tensor) -> tuple[Tensor, SenderOutputs]:
-        plain = GatedPass(self.model, self.graph)
-        return self.measure_leads(plain.run(source, self.batch.target)), plain.outputs
+            self.changed.parts[Side.ENCODER].clear()
 
     def measure_leads(self, hidden: Tensor) -> Tensor:
         """Return the leads, float64 [batch], of a decoder output [batch, target, d_model]."""
@@ -183,8 +166,8 @@ class PairRuns:
         if method is ScoringMethod.EXACT:
             return np.array([self.cut_edge(number) for number in range(len(self.graph))])
         differences = {
-            side: torch.cat(self.outputs.parts[side]) - torch.cat(parts)
-            for side, parts in self.changed_outputs.parts.items()
+            side: torch.cat(self.plain.parts[side]) - torch.cat(parts)
+            for side, parts in self.changed.parts.items()
             if parts
         }
         if method is ScoringMethod.EAP:
@@ -207,7 +190,7 @@ class PairRuns:
         """Return the leads' negated gradient by every gate, float64 [edge], with all gates at `level`."""
         with torch.inference_mode(False), torch.enable_grad():
             gates = torch.full((len(self.graph),), level, device=self.batch.source.device, requires_grad=True)
-            gated = GatedPass(self.model, self.graph, gates, self.changed_outputs, differences)
+            gated = GatedPass(self.model, self.graph, gates, self.changed, differences)
             hidden = gated.run(self.batch.source, self.batch.target, rows)
             (slopes,) = torch.autograd.grad(self.measure_leads(hidden).sum(), gates)
         return -slopes.cpu().double().numpy()
@@ -222,7 +205,7 @@ class PairRuns:
     def leads_with(self, gates: np.ndarray) -> Tensor:
         """Return the leads, float64 [batch], under gates [edge]: closed edges carry the changed sentence's values."""
         gates = torch.as_tensor(gates, dtype=torch.float32, device=self.batch.source.device)
-        gated = GatedPass(self.model, self.graph, gates, self.changed_outputs)
+        gated = GatedPass(self.model, self.graph, gates, self.changed)
         return self.measure_leads(gated.run(self.batch.source, self.batch.target))
 
 

@@ -62,7 +62,7 @@ def test_all_edges_give_the_models_leads_and_no_edge_the_changed_ones(tiny_trans
 def test_sender_outputs_sum_to_the_residual_stream(tiny_translator, runs):
     run = tiny_translator.model(runs.batch.source, runs.batch.target, record=True)
     for side in Side:
-        total = torch.cat(runs.outputs.parts[side]).sum(0) + runs.outputs.constant[side]
+        total = torch.cat(runs.plain.parts[side]).sum(0) + runs.plain.constant[side]
         torch.testing.assert_close(total, run.layers(side)[-1].after, atol=1e-4, rtol=0)
 
 
@@ -72,7 +72,7 @@ def test_differences_of_edges_sum_to_the_difference_of_the_receivers_input(tiny_
     ]
     seen = set()
     for part, readers in runs.graph.receivers.items():
-        sent = [o.first(readers.side, readers.num_senders).sum(0) for o in (runs.outputs, runs.changed_outputs)]
+        sent = [torch.cat(run.parts[readers.side])[: readers.num_senders].sum(0) for run in (runs.plain, runs.changed)]
         own, other = (_read_by(part, output) for output in outputs)
         torch.testing.assert_close(sent[0] - sent[1], own - other, atol=1e-4, rtol=0)
         seen.add(part.split(".")[-1])

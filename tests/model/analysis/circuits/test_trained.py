@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from attention_atlas.model.analysis import circuits
 from attention_atlas.model.analysis.circuits.graph import Edge, build_graph
 from attention_atlas.model.analysis.circuits.pairs import Pair
-from attention_atlas.model.analysis.circuits.passes import GatedPass, SenderOutputs
+from attention_atlas.model.analysis.circuits.passes import GatedPass
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
@@ -54,9 +54,8 @@ def toy():
         ids, right = sources(48, chance)
         whole = GatedPass(model, edges)
         ends = [whole.run(ids, target)]
-        others = SenderOutputs(
-            {side: [part.roll(1, 1) for part in parts] for side, parts in whole.outputs.parts.items()}
-        )
+        others = GatedPass(model, edges)
+        others.parts = {side: [part.roll(1, 1) for part in parts] for side, parts in whole.parts.items()}
         ends.append(GatedPass(model, edges, torch.tensor(needed).float(), reference=others).run(ids, target))
         sum(cross_entropy(model.project(end[:, 0]), right) for end in ends).backward()
         optimiser.step()
