@@ -95,27 +95,6 @@ class Verdict:
     shown_by: str
 
 
-@dataclass(frozen=True)
-class Criterion:
-    name: str
-    meaning: str
-
-
-CRITERIA = (
-    Criterion(say("unique"), say("no two positions share a code, and the same position always gets the same one")),
-    Criterion(say("length-independent"), say("a position's code does not depend on how long the sentence is")),
-    Criterion(
-        say("extends"),
-        say(
-            "at {n} times the length every position still has a code of its own, and the old ones are unchanged",
-            n=LONGER,
-        ),
-    ),
-    Criterion(say("equal offsets"), say("positions k apart are equally far apart everywhere in the sentence")),
-    Criterion(say("bounded"), say("no value exceeds 1, not even at {n} times the length", n=LONGER)),
-)
-
-
 def closest_pair(table: np.ndarray) -> tuple[float, int, int]:
     """Return the smallest Euclidean distance between two rows of table [length, width], and the two positions."""
     if len(table) < 2:
@@ -228,7 +207,22 @@ def _longer(scheme: Scheme, length: int) -> int:
     return LONGER * length if scheme.rows is None else min(LONGER * length, scheme.rows)
 
 
-CHECKS = (unique, length_independent, extends, equal_offsets, bounded)
+CRITERIA = {  # check -> its name and meaning
+    unique: (say("unique"), say("no two positions share a code, and the same position always gets the same one")),
+    length_independent: (
+        say("length-independent"),
+        say("a position's code does not depend on how long the sentence is"),
+    ),
+    extends: (
+        say("extends"),
+        say(
+            "at {n} times the length every position still has a code of its own, and the old ones are unchanged",
+            n=LONGER,
+        ),
+    ),
+    equal_offsets: (say("equal offsets"), say("positions k apart are equally far apart everywhere in the sentence")),
+    bounded: (say("bounded"), say("no value exceeds 1, not even at {n} times the length", n=LONGER)),
+}
 
 
 def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) -> tuple[Verdict, ...]:
@@ -238,7 +232,7 @@ def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) 
         raise ValueError(f"length must be at least 2 to compare positions, found {length}")
     if scheme.rows is not None and length > scheme.rows:
         raise ValueError(f"there are {scheme.rows} rows, found a length of {length}")
-    return tuple(check(scheme, length, d_model, base) for check in CHECKS)
+    return tuple(check(scheme, length, d_model, base) for check in CRITERIA)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
     judged = [(scheme.name, codes.judge(scheme, length, d_model, base=base)) for scheme in SCHEMES] + _judge_model(
         scene
     )
-    columns, ours = (say("Code"), *(c.name for c in codes.CRITERIA)), (len(SCHEMES) - 1,)
+    columns, ours = (say("Code"), *(name for name, _ in codes.CRITERIA.values())), (len(SCHEMES) - 1,)
     dots = [[name, *(blocks.dot(v.passed, v.shown_by) for v in verdicts)] for name, verdicts in judged]
     rows = [[name, *(blocks.verdict(v.passed, v.shown_by) for v in verdicts)] for name, verdicts in judged]
     sizes = {"n": length, "width": d_model, "base": blocks.compact(base)}
@@ -51,7 +51,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         blocks.folded(
             say("What decides each, and what the criteria mean"),
             blocks.table(columns, rows, marked=ours),
-            blocks.table(blocks.headings("Criterion", "Meaning"), [[c.name, c.meaning] for c in codes.CRITERIA]),
+            blocks.table(blocks.headings("Criterion", "Meaning"), [*codes.CRITERIA.values()]),
             blocks.note(
                 "Tutorials define two of these differently. The normalised count is divided by n − 1 here, so "
                 "that the last of n tokens has 1; others divide by n. Padding is not counted, and a decoder "
