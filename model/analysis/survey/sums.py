@@ -83,28 +83,22 @@ class Reservoir:
 
     def add(self, name: str, line: int, values: np.ndarray) -> None:
         """Add values [heads] of one sentence."""
-        size = (2, len(values), NUM_EXAMPLES)
-        extremes, lines = self.extremes.get(name) or (np.full(size, -np.inf), np.full(size, NONE))
         signed = np.stack([values, -values])[..., None]
-        self.extremes[name] = _keep_largest(
-            np.concatenate([extremes, signed], -1), np.concatenate([lines, np.full_like(lines[..., :1], line)], -1)
-        )
-        self._add_to_sample(name, {line: values})
-
-    def _add_to_sample(self, name: str, values: Mapping[int, np.ndarray]) -> None:
-        sample = {**self.sample.get(name, {}), **values}
-        # Ordered by Knuth's multiplicative hash of the line.
-        lines = sorted(sample, key=lambda line: ((line * 2654435761 + 40503) % 2**32, line))[:SAMPLE_SIZE]
-        self.sample[name] = {line: sample[line] for line in lines}
+        self._merge(name, (signed, np.full(signed.shape, line)), {line: values})
 
     def merge(self, other: Reservoir) -> None:
         """Add the examples of another process."""
         for name, extremes in other.extremes.items():
-            if name in self.extremes:
-                pairs = zip(self.extremes[name], extremes)
-                extremes = _keep_largest(*(np.concatenate(pair, -1) for pair in pairs))
-            self.extremes[name] = extremes
-            self._add_to_sample(name, other.sample[name])
+            self._merge(name, extremes, other.sample[name])
+
+    def _merge(self, name: str, extremes: tuple[np.ndarray, np.ndarray], sample: Mapping[int, np.ndarray]) -> None:
+        size = (2, extremes[0].shape[1], NUM_EXAMPLES)
+        own = self.extremes.get(name) or (np.full(size, -np.inf), np.full(size, NONE))
+        self.extremes[name] = _keep_largest(*(np.concatenate(pair, -1) for pair in zip(own, extremes)))
+        sample = {**self.sample.get(name, {}), **sample}
+        # Ordered by Knuth's multiplicative hash of the line.
+        lines = sorted(sample, key=lambda line: ((line * 2654435761 + 40503) % 2**32, line))[:SAMPLE_SIZE]
+        self.sample[name] = {line: sample[line] for line in lines}
 
     def examples(self, name: str, means: np.ndarray) -> dict[str, np.ndarray]:
         """Return lines [heads, NUM_EXAMPLES] for each kind of example; typical ones are nearest to means [heads]. -1
