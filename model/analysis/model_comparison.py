@@ -34,7 +34,6 @@ class ModelComparison:
     log_probability   float64 [2, words]: natural log-probability of each word (sum of its tokens) by either model
     head_similarity   kind -> float64 [heads, heads of the second model]: 1 minus the mean Jensen-Shannon divergence
                       of their rows, in bits
-    head_pairs        kind -> the one-to-one assignment of heads with the largest sum of similarities
     layer_similarity  side -> debiased linear CKA [layers, layers of the second model]; empty unless both models are
                       Transformers, without a side that has fewer than MIN_WORDS words
     """
@@ -42,7 +41,6 @@ class ModelComparison:
     words: tuple[str, ...]
     log_probability: np.ndarray
     head_similarity: dict[AttentionKind, np.ndarray]
-    head_pairs: dict[AttentionKind, list[tuple[int, int]]]
     layer_similarity: dict[Side, np.ndarray]
 
 
@@ -75,7 +73,6 @@ def compare_models(
         tuple(spell_word(traces[0].target_tokens, group) for group in groups[0][1]),
         np.array([[t.log_probability[list(g)].sum() for g in words[1]] for t, words in zip(traces, groups)], float),
         head_similarity,
-        {kind: assign(values) for kind, values in head_similarity.items()},
         layer_similarity,
     )
 

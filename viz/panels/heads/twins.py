@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from attention_atlas.model.analysis.model_comparison import compare_models
+from attention_atlas.model.analysis.model_comparison import assign, compare_models
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.labels import KIND_TITLES
@@ -61,10 +61,8 @@ def compare(scene: Scene, other: Translator) -> list[dict]:
         probability_table(columns, comparison.words, comparison.log_probability.T, caption),
         *([layer_maps(comparison.layer_similarity)] if comparison.layer_similarity else []),
         *(
-            head_pairs(
-                kind, comparison.head_similarity[kind], pairs, [trace.maps(kind).num_heads for trace in (mine, theirs)]
-            )
-            for kind, pairs in comparison.head_pairs.items()
+            head_pairs(kind, alike, [trace.maps(kind).num_heads for trace in (mine, theirs)])
+            for kind, alike in comparison.head_similarity.items()
         ),
     ]
 
@@ -92,14 +90,14 @@ def layer_maps(similarity: Mapping[Side, np.ndarray]) -> dict:
     )
 
 
-def head_pairs(kind: AttentionKind, alike: np.ndarray, pairs: list[tuple[int, int]], widths: Sequence[int]) -> dict:
+def head_pairs(kind: AttentionKind, alike: np.ndarray, widths: Sequence[int]) -> dict:
     """Return a table of the most similar pairs of heads. widths: heads per layer of either model."""
 
     def named(head: int, width: int) -> str:
         layer, number = divmod(head, width)
         return f"{layer + 1}.{number + 1}"
 
-    rows = [[*map(named, pair, widths), blocks.bar(alike[pair])] for pair in pairs[:SHOWN]]
+    rows = [[*map(named, pair, widths), blocks.bar(alike[pair])] for pair in assign(alike)[:SHOWN]]
     caption = say(
         "Each head is paired with one of the other's so that all pairs together are most alike; the best come first."
     )

@@ -6,7 +6,6 @@ import numpy as np
 
 from attention_atlas.model.analysis.model_comparison import (
     MIN_WORDS,
-    assign,
     cka_of_products,
     compare_heads,
     pool_heads,
@@ -80,7 +79,7 @@ def _heads(history: Learned, kind: AttentionKind, at: int) -> dict:
         for probe in range(len(history.probes))
     ]
     alike, width = compare_heads(maps), history.maps(kind, 0).shape[2]
-    return head_pairs(kind, alike, assign(alike), (width, width))
+    return head_pairs(kind, alike, (width, width))
 
 
 PANEL = Panel(
