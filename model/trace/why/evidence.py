@@ -32,12 +32,10 @@ class Unit(str, Enum):
 
     NATS   of log-odds with a contrast, of log-probability without one
     SHARE  a part of 1
-    NORM   the length of a vector
     """
 
     NATS = "nats"
     SHARE = "share"
-    NORM = "norm"
 
 
 @dataclass(frozen=True)
