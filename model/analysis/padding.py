@@ -75,7 +75,7 @@ def make_batch_masks(translator: Translator, trace: TranslationTrace, second: st
         second = " ".join(words[: max(1, len(words) // 2)])
     traces = trace, translator.translate(second, trace.direction, interventions=trace.interventions)
     pad_id = translator.tokenizer.pad_id
-    rows = [[list(t.source_ids) for t in traces], [list(t.decoder_ids) for t in traces]]
+    rows = [t.source_ids for t in traces], [t.decoder_ids for t in traces]
     ids, input_ids = (pad(side, pad_id) for side in rows)
     lengths, target_lengths = (np.array([*map(len, side)]) for side in rows)
 

@@ -68,14 +68,8 @@ def make_training_batch(translator: Translator, trace: TranslationTrace) -> Trai
         if example.reference and example.text != trace.source_text and len(pairs) < SENTENCES:
             read = tokenizer.encode_source(example.text, target, source)
             pairs.append((read, [*prefix, *tokenizer.encode(example.reference)]))
-    ids = [
-        pad(side, tokenizer.pad_id)
-        for side in (
-            [read for read, _ in pairs],
-            [[tokenizer.begin_id, *written] for _, written in pairs],
-            [[*written, end] for _, written in pairs],
-        )
-    ]
+    rows = [(read, [tokenizer.begin_id, *written], [*written, end]) for read, written in pairs]
+    ids = [pad(side, tokenizer.pad_id) for side in zip(*rows)]
     read, inputs, outputs = (side.to(translator.device) for side in ids)
     with torch.inference_mode():
         output = translator.model(read, inputs, interventions=trace.interventions)

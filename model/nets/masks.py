@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -25,7 +27,7 @@ def causal_mask(length: int, *, first_query: int = 0, device: torch.device | Non
     return mask.tril(diagonal=first_query)[None, None]
 
 
-def pad(sequences: list[list[int]], pad_id: int) -> Tensor:
+def pad(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     """Return ids int64 [batch, longest], padded on the right; [0, 0] for no sequences."""
     padded = torch.full((len(sequences), max(map(len, sequences), default=0)), pad_id, dtype=torch.long)
     for row, sequence in zip(padded, sequences):

@@ -187,8 +187,7 @@ def make_batch(pairs: Sequence[Pair], pad_id: int, device: torch.device) -> Batc
     if not pairs:
         raise ValueError("there are no pairs")
     source, changed, target = (
-        pad([list(ids) for ids in side], pad_id).to(device)
-        for side in zip(*((p.source_ids, p.changed_ids, p.target_ids) for p in pairs))
+        pad(side, pad_id).to(device) for side in zip(*((p.source_ids, p.changed_ids, p.target_ids) for p in pairs))
     )
     last = torch.tensor([len(p.target_ids) - 1 for p in pairs], device=device)
     tokens = torch.tensor([[p.token_id, p.contrast_id] for p in pairs], device=device)

@@ -75,7 +75,7 @@ def run(
     """Run one teacher-forced pass. slopes: also take the gradients of the gates."""
     model, begin = translator.model, translator.tokenizer.begin_id
     source_ids, decoder_ids, target_ids = (
-        pad([list(ids) for ids in rows], model.config.pad_id).to(translator.device)
+        pad(rows, model.config.pad_id).to(translator.device)
         for rows in (sources, [[begin, *ids[:-1]] for ids in targets], targets)
     )
     lengths = tuple(map(len, sources)), tuple(map(len, targets))

@@ -122,20 +122,12 @@ def sets_table(
 
     layers, heads: the number of layers of each kind, and of heads in each of its layers.
     """
-    rows = [
-        row
-        for order, smallest in enumerate(sets)
-        for kind, depth in layers.items()
-        for row in rows_by_layer(
-            np.array(
-                [[float((kind, layer, head) in smallest.kept) for head in range(heads[kind])] for layer in range(depth)]
-            ),
-            Evidence.MEASURED,
-            "needed",
-            order=order,
-            kind=kind,
-        )
-    ]
+    rows = []
+    for order, smallest in enumerate(sets):
+        for kind, depth in layers.items():
+            places = [(kind, layer, head) for layer in range(depth) for head in range(heads[kind])]
+            needed = np.array([place in smallest.kept for place in places], float).reshape(depth, -1)
+            rows += rows_by_layer(needed, Evidence.MEASURED, "needed", order=order, kind=kind)
     return {"replacement": replacement, "columns": _column_names(rows), "sets": sets, "rows": rows}
 
 
