@@ -186,28 +186,26 @@ def choose_heads(
         raise ValueError("there is no sentence to choose heads on")
     if backward is None:
         return _choose_by_rows_and_columns(forward, among)
-    forward_links = [[link_by_rows(sum_heads(maps, [voter])) for maps in forward] for voter in among]
-    backward_links = [[_link_swapped(sum_heads(maps, [voter])) for maps in backward] for voter in backward_among]
+    sides = ((forward, among, link_by_rows), (backward, backward_among, _link_swapped))
+    forward_links, backward_links = (
+        [[linker(sum_heads(maps, [voter])) for maps in side] for voter in voters] for side, voters, linker in sides
+    )
     pairs = [(measure_agreement(a, b), i, j) for i, a in enumerate(forward_links) for j, b in enumerate(backward_links)]
     best, i, j = max(pairs, key=lambda pair: pair[0])
-    forward_heads, backward_heads = [among[i]], [backward_among[j]]
-    while len(forward_heads) + len(backward_heads) < 2 * MAX_HEADS:
-        from_forward = [link_by_rows(sum_heads(maps, forward_heads)) for maps in forward]
-        from_backward = [_link_swapped(sum_heads(maps, backward_heads)) for maps in backward]
+    heads = [among[i]], [backward_among[j]]  # of both sides
+    while sum(map(len, heads)) < 2 * MAX_HEADS:
+        links = [[linker(sum_heads(maps, own)) for maps in side] for (side, _, linker), own in zip(sides, heads)]
         trials = [
-            (value, voter, heads)
-            for maps, heads, candidates, linker, fixed in (
-                (forward, forward_heads, among, link_by_rows, from_backward),
-                (backward, backward_heads, backward_among, _link_swapped, from_forward),
-            )
-            for value, voter in _try_more(maps, heads, candidates, linker, fixed)
+            (value, voter, own)
+            for (side, voters, linker), own, fixed in zip(sides, heads, reversed(links))
+            for value, voter in _try_more(side, own, voters, linker, fixed)
         ]
-        value, voter, heads = max(trials, key=lambda trial: trial[0])
+        value, voter, own = max(trials, key=lambda trial: trial[0])
         if value <= best:
             break
         best = value
-        heads.append(voter)
-    return AligningHeads(tuple(forward_heads), tuple(backward_heads), best)
+        own.append(voter)
+    return AligningHeads(tuple(heads[0]), tuple(heads[1]), best)
 
 
 def _link_swapped(scores: np.ndarray) -> Links:
