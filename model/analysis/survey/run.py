@@ -39,7 +39,6 @@ from attention_atlas.model.translator import Translator
 
 BATCH, ABLATED_BATCH = 32, 8  # an ablated batch has a row for each head of each sentence
 COMPARED = 8  # heads are compared with each other on every eighth sentence
-GATHERED = "gathered"  # in place of a process's number
 FORMAT = 2  # of the part files; increased when their meaning changes
 # In the page:
 PAGE_SENTENCES, PAGE_WINDOW = 200, 4
@@ -79,6 +78,7 @@ class SurveyRun:
         self.stats = corpora.scan_corpus(self.translator, self.direction, self.corpus)
         needs_examples = not self.corpus.own and has_sentences(self.direction)
         self.lines = sentences(parse_direction(self.direction)[0]) if needs_examples else ()
+        self.gathered = f"{self.direction}-gathered"  # the name of the part that gather() makes
         self.windows = -(-self.stats.pairs // self.window) + -(-len(self.lines) // self.window) + 1
 
     def work(self, rank: int = 0, world: int = 1, *, watch: Callable[[int], object] = lambda done: None) -> Sums:
@@ -87,7 +87,7 @@ class SurveyRun:
         With a folder of parts, the sums are also written there for result(). watch is called with the number of
         windows finished so far.
         """
-        _, done = self._load([path for path in self._paths() if self._is_gathered(path)])  # others may still be growing
+        _, done = self._load([path for path in self._paths() if path.stem == self.gathered])  # others may be growing
         mine = [number for number in range(self.windows) if number not in done][rank::world]
         sums = Sums(self.seed)
         for finished in self.measure(sums, mine, f"{self.direction}-{rank}"):
@@ -238,23 +238,18 @@ class SurveyRun:
 
     def gather(self) -> None:
         """Merge all parts into one, so that a later run may have another number of processes."""
-        if not self.parts:
-            return
         self.parts.mkdir(parents=True, exist_ok=True)
         sums, done = self._load()
         if done:
-            self._save(f"{self.direction}-{GATHERED}", sums, sorted(done))
+            self._save(self.gathered, sums, sorted(done))
         for path in self._paths():  # if killed here, the remaining parts are skipped as contained in the gathered one
-            if not done or not self._is_gathered(path):
+            if not done or path.stem != self.gathered:
                 path.unlink()
-
-    def _is_gathered(self, path: Path) -> bool:
-        return path.stem == f"{self.direction}-{GATHERED}"
 
     def _paths(self) -> list[Path]:
         """Return the parts, the gathered one first, so that parts it already contains are skipped."""
         paths = self.parts.glob(f"{self.direction}-*.npz") if self.parts else ()
-        return sorted(paths, key=lambda path: (not self._is_gathered(path), path))
+        return sorted(paths, key=lambda path: (path.stem != self.gathered, path))
 
     def _load(self, paths: list[Path] | None = None) -> tuple[Sums, set[int]]:
         """Return the sums of parts (by default all) and their windows. Parts of another corpus, model or setting are
