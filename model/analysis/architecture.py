@@ -119,24 +119,16 @@ def _sublayer(side: Side, record: LayerRecord, passed: SubLayerRecord, layer: in
     kind = next((kind for kind in NAMES if (kind.side, kind.sublayer) == (side, passed.name)), None)
     if kind is None:
         activations = record.activations[0].float().cpu().numpy()
-        stations = (
-            Station(
-                STATION_NAMES[passed.name],
-                *(activations.shape, (query, "d_feedforward"), "feed-forward", {"side": side.value}),
-                (_small(np.abs(activations)),),
-            ),
-        )
+        name, axes, pictures = STATION_NAMES[passed.name], (query, "d_feedforward"), (_small(np.abs(activations)),)
+        stations = (Station(name, activations.shape, axes, "feed-forward", {"side": side.value}, pictures),)
     else:
         attention = record.attention(kind)
         key = query if kind is not AttentionKind.CROSS else say("source")
         weights = attention.weights[0].float().cpu().numpy()
-        of = {"kind": kind.value}
+        axes, pictures, of = (say("heads"), query, key), tuple(map(_small, weights[:8])), {"kind": kind.value}
         stations = (
             Station("Q K V", _shape(attention.queries), (say("heads"), query, "d_k"), "projections", of),
-            Station(
-                NAMES[kind],
-                *(weights.shape, (say("heads"), query, key), "attention", of, tuple(map(_small, weights[:8]))),
-            ),
+            Station(NAMES[kind], weights.shape, axes, "attention", of, pictures),
             Station("W_O", *stream, "heads", of),
         )
     controls = {"side": side.value, "layer": layer + 1, "sublayer": number}
