@@ -54,16 +54,25 @@ def content_words(tokens: Sequence[str]) -> Groups:
 
 
 def to_word_maps(maps: np.ndarray, source: Sequence[str], target: Sequence[str], row: RowToken) -> np.ndarray:
+    """Merge cross-attention maps as pool_words() does; special symbols are dropped. target: y1 .. yT."""
+    return pool_words(maps, content_words(source), content_words(target), row)
+
+
+def pool_words(maps: np.ndarray, sources: Groups, targets: Groups, row: RowToken) -> np.ndarray:
     """Merge cross-attention maps [.., query, key] into float64 [.., target word, source word].
 
-    Weights are summed over a source word's pieces and averaged over a target word's (Kobayashi et al. 2020); special
-    symbols are dropped. target: the written tokens y1 .. yT. No row reads the last token, so the row that predicts it
-    stands for it.
+    sources, targets: the positions of each word's tokens, of targets among y1 .. yT. Weights are summed over a source
+    word's tokens and averaged over a target word's (Kobayashi et al. 2020). No row reads the last token, so the row
+    that predicts it stands for it.
     """
-    maps, steps = maps.astype(np.float64), maps.shape[-2]
-    by_source_word = np.stack([maps[..., list(group)].sum(-1) for group in content_words(source)], -1)
-    rows = [[min(i + (row is RowToken.READ), steps - 1) for i in group] for group in content_words(target)]
-    return np.stack([by_source_word[..., group, :].mean(-2) for group in rows], -2)
+    queries, keys = maps.shape[-2:]
+    sums, means = np.zeros((keys, len(sources))), np.zeros((len(targets), queries))
+    for word, group in enumerate(sources):
+        sums[list(group), word] = 1.0
+    for word, group in enumerate(targets):
+        for i in group:
+            means[word, min(i + (row is RowToken.READ), queries - 1)] += 1 / len(group)
+    return means @ (maps.astype(np.float64) @ sums)
 
 
 def transpose_links(links: Links) -> Links:

@@ -15,14 +15,14 @@ import numpy as np
 
 from attention_atlas.model.analysis.survey.batch import maps_and_lengths, run
 from attention_atlas.model.decode.runs import batched
-from attention_atlas.model.trace.alignment import Links, RowToken, Voter
+from attention_atlas.model.trace.alignment import Links, RowToken, Voter, pool_words
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.scores import Groups
 from attention_atlas.model.translator import Translator
 
 MAX_HEADS = 8  # on each side
 BATCH = 16  # sentences in one pass
-SYMBOL = -1  # the word number of a symbol
 
 SentenceMaps = dict[tuple[RowToken, bool], np.ndarray]  # (row, by_length) -> [layers, heads, target word, source word]
 Linker = Callable[[np.ndarray], Links]
@@ -30,19 +30,16 @@ Linker = Callable[[np.ndarray], Links]
 
 @dataclass(frozen=True, eq=False)
 class WordPieces:
-    """The token ids of a sentence pair, with the number of the word that each token belongs to (-1 for symbols).
+    """The token ids of a sentence pair, and the positions of each word's tokens; a word may have no token.
 
-    source_ids   as the encoder reads them
-    target_ids   y1 .. yT `</s>`
-    num_sources, num_targets  numbers of words; a word may have no token
+    source_ids  as the encoder reads them
+    target_ids  y1 .. yT `</s>`
     """
 
     source_ids: tuple[int, ...]
-    source_words: np.ndarray
+    sources: Groups
     target_ids: tuple[int, ...]
-    target_words: np.ndarray
-    num_sources: int
-    num_targets: int
+    targets: Groups
 
 
 def encode_words(translator: Translator, direction: str, source: Sequence[str], target: Sequence[str]) -> WordPieces:
@@ -58,38 +55,24 @@ def encode_words(translator: Translator, direction: str, source: Sequence[str], 
     # Symbols before and after the text, found by comparing an empty text with one letter.
     frame, letter = (tokenizer.encode_source(text, to_code, from_code) for text in ("", "a"))
     before = next((i for i, (a, b) in enumerate(zip(frame, letter)) if a != b), len(frame))
-    after = len(frame) - before
-    max_length = translator.config.max_length
+    begin, end, max_length = frame[:before], frame[before:], translator.config.max_length
 
-    def flatten(words: list[list[int]], max_tokens: int) -> tuple[list[int], list[int]]:
-        flat = [(i, number) for number, ids in enumerate(words) for i in ids][:max_tokens]
-        return [i for i, _ in flat], [number for _, number in flat]
+    def join(words: list[list[int]], begin: Sequence[int], end: Sequence[int], limit: int) -> tuple[tuple, Groups]:
+        """Return the ids of words between symbols, at most `limit` ids, and the positions of each word."""
+        ids, groups = list(begin), []
+        for word in words:
+            word = word[: max(0, limit - len(ids) - len(end))]
+            groups.append(tuple(range(len(ids), len(ids) + len(word))))
+            ids += word
+        return (*ids, *end), tuple(groups)
 
     encoded = [tokenizer.encode_source(word, to_code, from_code) for word in source]
-    source_ids, source_words = flatten([ids[before : len(ids) - after] for ids in encoded], max_length - len(frame))
-    prefix = translator.forced_prefix(direction)
-    target_ids, target_words = flatten([tokenizer.encode(word) for word in target], max_length - 2 - len(prefix))
+    source_words = [ids[before : len(ids) - len(end)] for ids in encoded]
+    target_words, prefix = [tokenizer.encode(word) for word in target], translator.forced_prefix(direction)
     return WordPieces(
-        (*frame[:before], *source_ids, *frame[before:]),
-        np.array([SYMBOL] * before + source_words + [SYMBOL] * after),
-        (*prefix, *target_ids, tokenizer.end_id),
-        np.array([SYMBOL] * len(prefix) + target_words + [SYMBOL]),
-        len(source),
-        len(target),
+        *join(source_words, begin, end, max_length),
+        *join(target_words, prefix, [tokenizer.end_id], max_length - 1),
     )
-
-
-def pool_to_words(maps: np.ndarray, sentence: WordPieces, row: RowToken) -> np.ndarray:
-    """Pool maps [.., query, key] of a teacher-forced pass to words: float64 [.., target word, source word].
-
-    Weights are summed over the tokens of a source word and averaged over those of a target word (Kobayashi et al.
-    2020); symbols are dropped.
-    """
-    steps = len(sentence.target_ids) - 1
-    rows = maps[..., 1 : steps + 1, :] if row is RowToken.READ else maps[..., :steps, :]
-    sums = (sentence.source_words[:, None] == np.arange(sentence.num_sources)).astype(np.float64)
-    means = (sentence.target_words[:steps] == np.arange(sentence.num_targets)[:, None]).astype(np.float64)
-    return (means / np.maximum(means.sum(1, keepdims=True), 1)) @ (rows.astype(np.float64) @ sums)
 
 
 @dataclass(frozen=True)
@@ -129,7 +112,7 @@ def score_maps(translator: Translator, sentences: Sequence[WordPieces]) -> list[
             scaled = plain * lengths[index, ..., None, :keys]
             scores.append(
                 {
-                    (row, by_length): pool_to_words(maps, sentence, row)
+                    (row, by_length): pool_words(maps, sentence.sources, sentence.targets, row)
                     for row in RowToken
                     for by_length, maps in ((False, plain), (True, scaled))
                 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -10,11 +12,10 @@ from attention_atlas.model.analysis.alignment.choose import (
     choose_heads,
     encode_words,
     link_by_rows,
-    pool_to_words,
     score_maps,
     sum_heads,
 )
-from attention_atlas.model.trace.alignment import RowToken, Voter
+from attention_atlas.model.trace.alignment import RowToken, Voter, pool_words
 from attention_atlas.model.trace.kinds import AttentionKind
 from tests.conftest import SENTENCES
 
@@ -26,8 +27,8 @@ def test_encoding_word_by_word_equals_encoding_the_sentence(tiny_translator):
     tokenizer = tiny_translator.tokenizer
     assert list(pieces.source_ids) == tiny_translator.encode(SENTENCES[0], "de-en")
     assert list(pieces.target_ids) == [*tokenizer.encode(SENTENCES[1]), tokenizer.end_id]
-    assert pieces.source_words[0] == pieces.source_words[-1] == -1 and pieces.target_words[-1] == -1
-    assert sorted(set(pieces.source_words[1:-1])) == list(range(len(GERMAN)))
+    assert [*chain(*pieces.sources)] == [*range(1, len(pieces.source_ids) - 1)] and len(pieces.sources) == len(GERMAN)
+    assert [*chain(*pieces.targets)] == [*range(len(pieces.target_ids) - 1)] and len(pieces.targets) == len(ENGLISH)
     with pytest.raises(ValueError, match="without words"):
         encode_words(tiny_translator, "de-en", [], ENGLISH)
 
@@ -45,14 +46,13 @@ def test_pooling_to_words_equals_a_plain_loop(tiny_translator, row):
     pieces = encode_words(tiny_translator, "de-en", GERMAN, ENGLISH)
     output = tiny_translator.inspect(pieces.source_ids, pieces.target_ids)
     weights = output.weights(AttentionKind.CROSS)[:, 0].double().numpy()
-    pooled = pool_to_words(weights, pieces, row)
-    for target in range(pieces.num_targets):
-        rows = [i + (row is RowToken.READ) for i in np.flatnonzero(pieces.target_words == target)]
-        for source in range(pieces.num_sources):
-            columns = np.flatnonzero(pieces.source_words == source)
-            expected = np.mean([weights[:, :, t, columns].sum(-1) for t in rows], 0)
+    pooled = pool_words(weights, pieces.sources, pieces.targets, row)
+    for target, positions in enumerate(pieces.targets):
+        rows = [i + (row is RowToken.READ) for i in positions]
+        for source, columns in enumerate(pieces.sources):
+            expected = np.mean([weights[:, :, t, list(columns)].sum(-1) for t in rows], 0)
             np.testing.assert_allclose(pooled[:, :, target, source], expected, atol=1e-12)
-    assert pooled.shape[-1] == pieces.num_sources and (pooled.sum(-1) < 1).all()  # symbols have the rest
+    assert pooled.shape[-1] == len(GERMAN) and (pooled.sum(-1) < 1).all()  # symbols have the rest
     (maps,) = score_maps(tiny_translator, [pieces])
     np.testing.assert_allclose(maps[row, False], pooled, atol=1e-6)
 
