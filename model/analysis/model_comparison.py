@@ -18,6 +18,7 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
+from attention_atlas.model.trace.maps import normalize_rows
 from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import spell_word
@@ -90,8 +91,7 @@ def pool_heads(weights: np.ndarray, kind: AttentionKind, source: Sequence[str], 
     queries = content_words(source if kind.side is Side.ENCODER else target)
     summed = np.stack([weights[..., list(group)].sum(-1) for group in keys], -1)
     pooled = np.stack([summed[:, :, list(group)].mean(-2) for group in queries], -2)
-    pooled = pooled.reshape(-1, *pooled.shape[2:])
-    return pooled / np.maximum(pooled.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
+    return normalize_rows(pooled.reshape(-1, *pooled.shape[2:]))
 
 
 def compare_heads(sentences: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

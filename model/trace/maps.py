@@ -17,7 +17,7 @@ import numpy as np
 
 from attention_atlas.model.trace.language import Refusal
 
-__all__ = ["AttentionMaps", "ComputedWeights", "jensen_shannon_bits"]
+__all__ = ["AttentionMaps", "ComputedWeights", "jensen_shannon_bits", "normalize_rows"]
 
 ROW_SUM_TOLERANCE = 1e-4  # float32 softmax over at most a few hundred keys stays well inside
 MIN_BITS = 1e-11  # smaller divergences are rounding: 1e-13 for float32 sums in another order
@@ -210,6 +210,11 @@ class AttentionMaps:
     def num_heads(self) -> int:
         """The number of heads in each layer."""
         return self.weights.shape[1]
+
+
+def normalize_rows(values: np.ndarray) -> np.ndarray:
+    """Divide rows of values at least 0 by their sums, along the last axis; rows of zeros stay."""
+    return values / np.maximum(values.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
 
 
 def jensen_shannon_bits(p: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.maps import jensen_shannon_bits
+from attention_atlas.model.trace.maps import jensen_shannon_bits, normalize_rows
 from attention_atlas.model.trace.translation import TranslationTrace
 
 MAX_BRANCHES = 24
@@ -222,7 +222,7 @@ def compare(a: TranslationTrace, b: TranslationTrace) -> Comparison:
     keys = len(a.target_ids) if is_same else shared + 1
     sides = [(a, [i for i, _ in steps]), (b, [j for _, j in steps])]
     cross = _mean_divergence(*(trace.cross.weights[:, :, rows] for trace, rows in sides))
-    selves = [_renormalise(trace.decoder_self.weights[:, :, rows, :keys]) for trace, rows in sides]
+    selves = [normalize_rows(trace.decoder_self.weights[:, :, rows, :keys].astype(np.float64)) for trace, rows in sides]
     return Comparison(shared, steps, cross, _mean_divergence(*selves))
 
 
@@ -231,8 +231,3 @@ def _mean_divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     if p.shape[2] == 0:
         return np.full(p.shape[:2], np.nan)
     return jensen_shannon_bits(p, q).mean(-1)
-
-
-def _renormalise(weights: np.ndarray) -> np.ndarray:
-    weights = weights.astype(np.float64)
-    return weights / np.maximum(weights.sum(-1, keepdims=True), np.finfo(np.float64).tiny)

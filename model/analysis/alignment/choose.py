@@ -18,6 +18,7 @@ from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.trace.alignment import Links, RowToken, Voter, pool_words
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.maps import normalize_rows
 from attention_atlas.model.trace.scores import Groups
 from attention_atlas.model.translator import Translator
 
@@ -125,11 +126,7 @@ def sum_heads(maps: SentenceMaps, heads: Sequence[Voter]) -> np.ndarray:
 
     So a word that mostly attends to symbols, which the maps lack, counts as much as any other.
     """
-    total = 0.0
-    for voter in heads:
-        scores = maps[voter.row, voter.by_length][voter.layer, voter.head]
-        total = total + scores / np.maximum(scores.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
-    return total
+    return sum(normalize_rows(maps[voter.row, voter.by_length][voter.layer, voter.head]) for voter in heads)
 
 
 def average_heads(maps: SentenceMaps, heads: Sequence[Voter]) -> np.ndarray:

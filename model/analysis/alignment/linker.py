@@ -25,6 +25,7 @@ from attention_atlas.model.analysis.survey.batch import maps_and_lengths
 from attention_atlas.model.analysis.why.contributions import decoder_contributions
 from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.maps import normalize_rows
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import spell_word
 from attention_atlas.model.translator import Translator
@@ -101,8 +102,7 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> tuple[Sentence
     output = record_pass(translator, trace)
     weights = trace.maps(CROSS).weights.astype(np.float64)
     _, lengths = maps_and_lengths(translator.model, output, CROSS)
-    scaled = weights * lengths[0, :, :, None].astype(np.float64)
-    scaled /= np.maximum(scaled.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
+    scaled = normalize_rows(weights * lengths[0, :, :, None].astype(np.float64))
     _, shares = decoder_contributions(translator.model, output)
     tokens = trace.source_tokens, trace.target_tokens
     maps = {

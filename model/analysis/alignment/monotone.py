@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attention_atlas.model.trace.alignment import Links
+from attention_atlas.model.trace.maps import normalize_rows
 
 POWER = 3.0  # attention is flatter than link probabilities: scores are raised to this power
 MAX_JUMP = 60  # in words; longer jumps count as this one
@@ -44,7 +45,7 @@ def link_by_jumps(scores: Sequence[np.ndarray]) -> list[Links]:
     models, one over the rows and one over the columns (Vogel et al. 1996; agreement: Liang et al. 2006). The jump
     probabilities are estimated from the sentences themselves.
     """
-    both = [_normalize_rows(s) * _normalize_rows(s.T).T for s in scores]
+    both = [normalize_rows(s) * normalize_rows(s.T).T for s in scores]
     by_rows, by_columns = _posteriors(both), _posteriors([s.T for s in both])
     probabilities = (np.sqrt(rows * columns.T) for rows, columns in zip(by_rows, by_columns))
     return [
@@ -55,7 +56,7 @@ def link_by_jumps(scores: Sequence[np.ndarray]) -> list[Links]:
 
 def _posteriors(scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Estimate the jump probabilities by expectation-maximisation; return each row's posterior over columns."""
-    emissions = [_normalize_rows(s) ** POWER + FLOOR for s in scores]
+    emissions = [normalize_rows(s) ** POWER + FLOOR for s in scores]
     jumps = np.exp(-np.abs(np.arange(-MAX_JUMP, MAX_JUMP + 1) - 1) / 2.0)
     for _ in range(ROUNDS):
         counts = np.full(jumps.shape, 0.5)
@@ -69,7 +70,7 @@ def _forward_backward(emissions: np.ndarray, jumps: np.ndarray, counts: np.ndarr
     rows, columns = emissions.shape
     positions = np.arange(columns)
     jump = np.clip(positions[None, :] - positions[:, None], -MAX_JUMP, MAX_JUMP) + MAX_JUMP
-    transitions = _normalize_rows(jumps[jump])
+    transitions = normalize_rows(jumps[jump])
     before, after = np.empty_like(emissions), np.ones_like(emissions)
     before[0] = emissions[0] / emissions[0].sum()
     for row in range(1, rows):
@@ -81,8 +82,4 @@ def _forward_backward(emissions: np.ndarray, jumps: np.ndarray, counts: np.ndarr
         counts += np.bincount(jump.ravel(), (joint / joint.sum()).ravel(), len(counts))
         after[row] = transitions @ ahead
         after[row] /= after[row].sum()
-    return _normalize_rows(before * after)
-
-
-def _normalize_rows(values: np.ndarray) -> np.ndarray:
-    return values / np.maximum(values.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
+    return normalize_rows(before * after)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.maps import normalize_rows
 from attention_atlas.model.trace.survey.statistics import OFFSETS, statistics_of
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.words import is_punctuation
@@ -164,8 +165,7 @@ def measure(
     counted = statistic_cells(kind, queries, keys, rare, links)
     measurements = {**measure_weights(weights, allowed, counted), **measure_rows(weights, allowed)}
     if lengths is not None:
-        by_length = weights.astype(np.float64) * lengths[..., None, :]
-        by_length = by_length / np.maximum(by_length.sum(-1, keepdims=True), np.finfo(np.float64).tiny)
+        by_length = normalize_rows(weights.astype(np.float64) * lengths[..., None, :])
         sinks = {name: part for name, part in counted.items() if name in SINKS}
         measurements |= {f"{name}_norm": value for name, value in measure_weights(by_length, allowed, sinks).items()}
     return measurements
