@@ -166,7 +166,7 @@ def test_a_pinned_cell_ranks_heads_by_the_pattern_it_shows(scene, surveyed):
 
 def test_a_heads_own_links_give_it_an_error_of_zero(scene):
     maps = word_maps(scene.translator, scene.trace)[0][RowToken.READ, False]
-    links = [list(link) for link in sorted(alignment.best_links(maps[2, 1]))]
+    links = [list(link) for link in sorted(alignment.link_by_rows(maps[2, 1]))]
     data = {"sure": links, "possible": links[:1]}
     _, both = alignment.score_heads(scene, data, alignment.SELECTED, RowToken.READ.value)
     grids, table = both["blocks"]
@@ -175,7 +175,7 @@ def test_a_heads_own_links_give_it_an_error_of_zero(scene):
     rates = numbers_of(grids["maps"][0])
     gold = set(map(tuple, links))
     expected = [
-        [1 - 2 * len(alignment.best_links(head) & gold) / (len(head) + len(gold)) for head in layer] for layer in maps
+        [1 - 2 * len(alignment.link_by_rows(head) & gold) / (len(head) + len(gold)) for head in layer] for layer in maps
     ]
     np.testing.assert_allclose(rates, expected, atol=1e-6)
     for wrong in ([[0, 999]], [[0]], [["0", 0]], [[-1, 0]]):
@@ -186,7 +186,7 @@ def test_a_heads_own_links_give_it_an_error_of_zero(scene):
 
 def test_a_possible_link_is_neither_required_nor_wrong(scene):
     maps = word_maps(scene.translator, scene.trace)[0][RowToken.PREDICTED, False]
-    links = [list(link) for link in sorted(alignment.best_links(maps[0, 3]))]
+    links = [list(link) for link in sorted(alignment.link_by_rows(maps[0, 3]))]
     _, both = alignment.score_heads(
         scene, {"sure": links[1:], "possible": links[:1]}, alignment.SELECTED, RowToken.READ.value
     )

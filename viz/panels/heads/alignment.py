@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.alignment.choose import SentenceMaps, average_heads
+from attention_atlas.model.analysis.alignment.choose import SentenceMaps, average_heads, link_by_rows
 from attention_atlas.model.analysis.alignment.linker import word_maps
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, content_words, score_links
@@ -46,7 +46,7 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
     caption = say("{what}: each word of the translation with the source word that has most of it.", what=title)
     return [
         blocks.text(join((caption, stands), " "), tone="note"),
-        blocks.links(*word_texts(scene.trace), scores, sorted(best_links(scores))),
+        blocks.links(*word_texts(scene.trace), scores, sorted(link_by_rows(scores))),
         blocks.slot("score", blocks.note("Correct the links; every head is then scored against them.")),
     ]
 
@@ -112,18 +112,13 @@ def word_texts(trace: TranslationTrace) -> tuple[list[str], list[str]]:
     )
 
 
-def best_links(scores: np.ndarray) -> Links:
-    """Return the link of each target word to its best source word. scores: [target, source]."""
-    return frozenset((int(line.argmax()), target) for target, line in enumerate(scores))
-
-
 def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str) -> list[dict]:
     """Score every head against the links that the visitor corrected: data has sure and possible links."""
     sources, targets = map(len, word_texts(scene.trace))
     sure, possible = (_links(data, name, sources, targets) for name in ("sure", "possible"))
     gold, (maps, contributions) = Gold(sure, sure | possible), word_maps(scene.translator, scene.trace)
     head_scores = [
-        (score_links(best_links(values[layer, head]), gold), Voter(layer, head, row, by_length))
+        (score_links(link_by_rows(values[layer, head]), gold), Voter(layer, head, row, by_length))
         for (row, by_length), values in maps.items()
         for layer, head in np.ndindex(values.shape[:2])
     ]
@@ -133,9 +128,9 @@ def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str)
             rates[voter.row][voter.layer, voter.head] = agreement.error_rate
     rows = [(agreement, named_voter(voter), ROWS[voter.row]) for agreement, voter in head_scores]
     if voters := chosen_heads(scene):
-        rows.append((score_links(best_links(average_heads(maps, voters)), gold), say("the chosen heads"), "–"))
+        rows.append((score_links(link_by_rows(average_heads(maps, voters)), gold), say("the chosen heads"), "–"))
     rows += [
-        (score_links(best_links(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[row])
+        (score_links(link_by_rows(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[row])
         for row, layers in contributions.items()
         for number, layer in enumerate(layers, start=1)
     ]
