@@ -107,9 +107,9 @@ def can_compare_rows(first: Translator, second: Translator, direction: str) -> b
 
 
 def row_similarity(
-    first: Translator, second: Translator, direction: str, texts: Sequence[str]
-) -> dict[AttentionKind, np.ndarray]:
-    """Return, by kind, the similarity of each head to each head of the second model, float64 [layers * heads, heads of
+    first: Translator, second: Translator, direction: str, texts: Sequence[str], kind: AttentionKind
+) -> np.ndarray:
+    """Return the similarity of each head of a kind to each head of the second model, float64 [layers * heads, heads of
     the second]: 1 minus the mean Jensen-Shannon divergence of their rows in bits.
 
     Both models are run on these texts with the first model's translations (can_compare_rows() must hold). Raises
@@ -118,16 +118,13 @@ def row_similarity(
     traces, models = first.trace_batch(texts, direction), (first, second)
     ids = [t.source_ids for t in traces], [t.target_ids for t in traces]
     passes = [run(translator, *ids, slopes=False) for translator in models]
-    means = {}
-    for kind in first.model.num_layers:
-        maps = [maps_and_lengths(t.model, batch_pass.output, kind)[0] for t, batch_pass in zip(models, passes)]
-        total = 0.0
-        for index in range(len(traces)):
-            queries, keys = passes[0].axes(kind, index)
-            a, b = (part[index, ..., :queries, :keys].reshape(-1, queries, keys) for part in maps)
-            total = total + similarity(a, cells.allowed_cells(kind, queries, keys), b)
-        means[kind] = total / len(traces)
-    return means
+    maps = [maps_and_lengths(t.model, batch_pass.output, kind)[0] for t, batch_pass in zip(models, passes)]
+    similarities = []
+    for index in range(len(traces)):
+        queries, keys = passes[0].axes(kind, index)
+        a, b = (part[index, ..., :queries, :keys].reshape(-1, queries, keys) for part in maps)
+        similarities.append(similarity(a, cells.allowed_cells(kind, queries, keys), b))
+    return np.mean(similarities, axis=0)
 
 
 def cka(x: np.ndarray, y: np.ndarray) -> float:

@@ -151,7 +151,7 @@ def compare_rows(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> np.
     if not can_compare_rows(scene.translator, other.translator, direction):
         return None
     texts = sentences(parse_direction(direction)[0])[:SENTENCES]
-    return row_similarity(scene.translator, other.translator, direction, texts)[kind]
+    return row_similarity(scene.translator, other.translator, direction, texts, kind)
 
 
 def layer_and_head(survey: KindSurvey, head: int) -> tuple[int, int]:
