@@ -15,10 +15,9 @@ import numpy as np
 import torch
 
 from attention_atlas.model.analysis.rerun import check_rerun
-from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.analysis.why.contributions import alti_flow
 from attention_atlas.model.files import read_json, read_or_none
 from attention_atlas.model.trace.directions import parse_direction
-from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -56,9 +55,7 @@ def read_translation(
     steps, targets = range(len(ids[1])), list(ids[1])
     log_p = output.logits.double().log_softmax(-1)[:, steps, targets].cpu().numpy()
     without = np.array(translator.log_probabilities(empty, [targets])[0]) if interventions else log_p[1]
-    decoder, cross = decoder_contributions(translator.model, output)
-    encoder = encoder_flow(encoder_contributions(translator.model, output))[-1]
-    flow = decoder_flow(decoder, cross, encoder)[-1][:, : len(ids[0])]
+    flow = alti_flow(translator.model, output)[-1][:, : len(ids[0])]
     return Reading(log_p[0], without, flow.sum(-1), flow.sum(0), *tokens)
 
 

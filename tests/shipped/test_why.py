@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.why.case import open_case
-from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.analysis.why.contributions import alti_contributions
 from attention_atlas.model.analysis.why.means import load_stored_means, project_sentences
 from attention_atlas.model.analysis.why.methods.gradients import (
     MIN_TOLERANCE,
@@ -20,6 +20,7 @@ from attention_atlas.model.analysis.why.methods.gradients import (
 from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.analysis.why.split import split_case
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 
 WORDS = 500  # at least, over all checkpoints
 
@@ -63,8 +64,8 @@ def test_parts_of_every_word_sum_to_its_logits(shipped_transformers, every):
 def test_shares_of_every_word_sum_to_one(shipped_transformers):
     for translator, trace in traces(shipped_transformers, 30):
         output = translator.inspect(trace.source_ids, trace.target_ids)
-        encoder = encoder_flow(encoder_contributions(translator.model, output))
-        own, cross = decoder_contributions(translator.model, output)
+        shares, own, cross = (alti_contributions(translator.model, output, kind) for kind in TRANSFORMER_KINDS)
+        encoder = encoder_flow(shares)
         joint = decoder_flow(own, cross, encoder[-1])
         for rows in (encoder, own, joint):
             np.testing.assert_allclose(rows.sum(-1), 1.0, atol=1e-6)

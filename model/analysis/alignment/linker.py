@@ -22,7 +22,7 @@ from attention_atlas.model.analysis.alignment.choose import (
 )
 from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.analysis.survey.batch import maps_and_lengths
-from attention_atlas.model.analysis.why.contributions import decoder_contributions
+from attention_atlas.model.analysis.why.contributions import alti_contributions
 from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.maps import normalize_rows
@@ -103,7 +103,7 @@ def word_maps(translator: Translator, trace: TranslationTrace) -> tuple[Sentence
     weights = trace.maps(CROSS).weights.astype(np.float64)
     _, lengths = maps_and_lengths(translator.model, output, CROSS)
     scaled = normalize_rows(weights * lengths[0, :, :, None].astype(np.float64))
-    _, shares = decoder_contributions(translator.model, output)
+    shares = alti_contributions(translator.model, output, CROSS)
     tokens = trace.source_tokens, trace.target_tokens
     maps = {
         (row, by_length): to_word_maps(values, *tokens, row)

@@ -16,7 +16,8 @@ from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.layer import Layer
 from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput, LayerRecord
 from attention_atlas.model.nets.transformer import Transformer
-from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 
 Norm = nn.LayerNorm | nn.RMSNorm
 CHUNK = 4_000_000  # float64 numbers held at once
@@ -107,28 +108,22 @@ def alti_shares(parts: Tensor, whole: Tensor) -> Tensor:
     return torch.where(total > 0, raw / total.clamp_min(torch.finfo(total.dtype).tiny), residual_only)
 
 
-@torch.inference_mode()
-def encoder_contributions(model: Transformer, output: ForwardOutput) -> np.ndarray:
-    """Return self-attention's shares, float64 [layers, source, source]; rows sum to 1.
+def alti_flow(model: Transformer, output: ForwardOutput) -> np.ndarray:
+    """Return ALTI+: contributions rolled out to the words of both sides (Ferrando et al. 2022, sections 2.2, 2.3).
 
-    output: of a recorded pass, a batch of one.
+    Float64 [layers, target, source + target], as decoder_flow() has it. output: of a recorded pass, a batch of one.
     """
-    return _block_shares(model, output, AttentionKind.ENCODER_SELF)
+    encoder, decoder, cross = (alti_contributions(model, output, kind) for kind in TRANSFORMER_KINDS)
+    return decoder_flow(decoder, cross, encoder_flow(encoder)[-1])
 
 
 @torch.inference_mode()
-def decoder_contributions(model: Transformer, output: ForwardOutput) -> tuple[np.ndarray, np.ndarray]:
-    """Return the decoder's shares, float64: self-attention [layers, target, target], cross [layers, target, source].
+def alti_contributions(model: Transformer, output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
+    """Return the share of each key in each attention block of a kind, float64 [layers, query, key].
 
     Rows of self-attention sum to 1; rows of cross-attention lack the residual's share. output: of a recorded pass, a
     batch of one.
     """
-    own, cross = (_block_shares(model, output, kind) for kind in (AttentionKind.DECODER_SELF, AttentionKind.CROSS))
-    return own, cross
-
-
-def _block_shares(model: Transformer, output: ForwardOutput, kind: AttentionKind) -> np.ndarray:
-    """Return the share of each key in each block of a kind: [layer, query, key]."""
     layers = (model.encoder if kind is AttentionKind.ENCODER_SELF else model.decoder).layers
     records, cross = output.records(kind), kind is AttentionKind.CROSS
     sublayer_records = [record.sublayer(kind.sublayer) for record in records]

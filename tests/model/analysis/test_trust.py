@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from attention_atlas.model.analysis.trust import FILE, load_trust, read_trace, run_dropout_passes
-from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
-from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.analysis.why.contributions import alti_flow
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import tokens_from_spelling
@@ -80,8 +79,7 @@ def test_reading_matches_the_trace_and_alti(tiny_translator, trace):
     alone = tiny_translator.trace("a", source_ids=empty, target=trace.target_ids)
     np.testing.assert_allclose(reading.without_source, alone.log_probability, atol=1e-4)
     output = tiny_translator.inspect(trace)  # with nothing beside it
-    own, cross = decoder_contributions(tiny_translator.model, output)
-    flow = decoder_flow(own, cross, encoder_flow(encoder_contributions(tiny_translator.model, output))[-1])[-1]
+    flow = alti_flow(tiny_translator.model, output)[-1]
     np.testing.assert_allclose(reading.columns, flow[:, : len(trace.source_ids)].sum(0), atol=1e-5)
 
 

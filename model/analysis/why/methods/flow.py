@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from attention_atlas.model.analysis.why.case import Case
-from attention_atlas.model.analysis.why.contributions import decoder_contributions, encoder_contributions
+from attention_atlas.model.analysis.why.contributions import alti_flow
 from attention_atlas.model.analysis.why.method import Attribution, Method
-from attention_atlas.model.trace.flow import decoder_flow, decoder_rollout, encoder_flow, rollout
+from attention_atlas.model.trace.flow import decoder_rollout, rollout
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import say
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
@@ -18,9 +18,8 @@ TOLERANCE = 1e-6
 
 @torch.inference_mode()
 def alti(case: Case) -> Attribution:
-    """Return ALTI+: contributions rolled out to the words of both sides (Ferrando et al. 2022, sections 2.2, 2.3)."""
-    encoder = encoder_flow(encoder_contributions(case.model, case.output))[-1]
-    return _make_attribution(case, decoder_flow(*decoder_contributions(case.model, case.output), encoder)[-1, -1])
+    """Return ALTI+ of the question's row (Ferrando et al. 2022)."""
+    return _make_attribution(case, alti_flow(case.model, case.output)[-1, -1])
 
 
 def attention_rollout(case: Case) -> Attribution:

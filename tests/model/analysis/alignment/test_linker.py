@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.alignment.linker import find_linking_heads, glosses, links, word_maps
-from attention_atlas.model.analysis.why.contributions import decoder_contributions
+from attention_atlas.model.analysis.why.contributions import alti_contributions
 from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import AttentionKind
@@ -91,7 +91,7 @@ def test_by_length_scales_weights_by_the_lengths_of_the_values(trace, tiny_trans
 
 def test_contributions_are_those_of_the_blocks(trace, tiny_translator):
     output = tiny_translator.inspect(trace, interventions=trace.interventions)
-    _, shares = decoder_contributions(tiny_translator.model, output)
+    shares = alti_contributions(tiny_translator.model, output, CROSS)
     for row, contributions in word_maps(tiny_translator, trace)[1].items():
         expected = to_word_maps(shares, trace.source_tokens, trace.target_tokens, row)
         np.testing.assert_allclose(contributions, expected, atol=1e-12)

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from attention_atlas.model.analysis.why.contributions import (
+    alti_contributions,
+    alti_flow,
     contribution_vectors,
-    decoder_contributions,
-    encoder_contributions,
 )
 from attention_atlas.model.analysis.why.methods import attention, flow
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.trace.flow import decoder_flow, encoder_flow
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
 from attention_atlas.model.trace.why.attribution import Columns
 from tests.model.analysis.why.cases import CROSS, DECODER, ENCODER, SOURCE, TARGET, case_of, random_cases
 
@@ -58,7 +59,7 @@ def plain_share(parts: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 def test_shares_match_the_papers_equations(model):
     output = recorded(model)
-    own, cross = decoder_contributions(model, output)
+    own, cross = (alti_contributions(model, output, kind) for kind in (DECODER, CROSS))
     for layer, record in zip(model.decoder.layers, output.decoder_records):
         for kind, found in ((DECODER, own), (CROSS, cross)):
             index = int(kind is CROSS)
@@ -84,9 +85,9 @@ def test_shares_match_the_papers_equations(model):
 def test_shares_sum_to_one_without_the_future(model, count):
     for source, target, *_ in random_cases(model, count, seed=8):
         output, size = recorded(model, source, target), len(source)
-        encoder = encoder_contributions(model, output)
-        own, cross = decoder_contributions(model, output)
+        encoder, own, cross = (alti_contributions(model, output, kind) for kind in TRANSFORMER_KINDS)
         joint = decoder_flow(own, cross, encoder_flow(encoder)[-1])
+        np.testing.assert_array_equal(alti_flow(model, output), joint)
         for shares in (encoder, own, joint):
             np.testing.assert_allclose(shares.sum(-1), 1.0, atol=1e-6)
         assert (cross >= 0).all() and (cross.sum(-1) <= 1 + 1e-9).all() and (cross.sum(-1) < 1).any()
@@ -100,19 +101,19 @@ def test_padding_changes_no_share(model):
     with torch.inference_mode():
         together = model(source.flip(0), target.flip(0), record=True)
     alone = recorded(model, SOURCE[:3], TARGET[:2])
-    padded, plain = encoder_contributions(model, together), encoder_contributions(model, alone)
-    np.testing.assert_allclose(padded[:, :3, :3], plain, atol=1e-5)
-    assert (padded[:, :3, 3:] == 0).all()
-    for padded, plain in zip(decoder_contributions(model, together), decoder_contributions(model, alone)):
-        np.testing.assert_allclose(padded[:, :2, : plain.shape[-1]], plain, atol=1e-5)
+    for kind in TRANSFORMER_KINDS:
+        padded, plain = (alti_contributions(model, output, kind) for output in (together, alone))
+        _, queries, keys = plain.shape
+        np.testing.assert_allclose(padded[:, :queries, :keys], plain, atol=1e-5)
+    assert (alti_contributions(model, together, ENCODER)[:, :3, 3:] == 0).all()
 
 
 def test_chunk_size_changes_nothing(model, monkeypatch):
     output = recorded(model)
-    whole = encoder_contributions(model, output), *decoder_contributions(model, output)
+    whole = [alti_contributions(model, output, kind) for kind in TRANSFORMER_KINDS]
     monkeypatch.setattr("attention_atlas.model.analysis.why.contributions.CHUNK", 1)
-    for one, other in zip(whole, (encoder_contributions(model, output), *decoder_contributions(model, output))):
-        np.testing.assert_allclose(one, other, atol=1e-12)
+    for kind, shares in zip(TRANSFORMER_KINDS, whole):
+        np.testing.assert_allclose(shares, alti_contributions(model, output, kind), atol=1e-12)
 
 
 @pytest.mark.parametrize("layer", [None, 1])
