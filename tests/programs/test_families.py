@@ -69,7 +69,7 @@ def test_programs_translate_survey_and_align(model, tmp_path, capsys, monkeypatc
     translate.main([*of, "--direction", direction, TEXT])
     assert capsys.readouterr().out.strip() == SENTENCES[1]
     means.main([*of, "--sentences", source, "--directions", direction])
-    monkeypatch.setattr("attention_atlas.model.analysis.survey.run.sentences", lambda language: KNOWN[:3])
+    monkeypatch.setattr("attention_atlas.model.analysis.survey.run.source_sentences", lambda direction: KNOWN[:3])
     survey.main([*of, "--sentences", source, target, "--directions", direction, "--ablate", "2"])
     digest = json.loads((folder / "heads.json").read_text(encoding="utf-8"))["digest"]
     result = read_survey(folder / "heads.json", digest).directions[direction]

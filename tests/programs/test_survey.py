@@ -29,7 +29,9 @@ def files(tmp_path, times: int = 1) -> list[str]:
 
 
 def test_a_survey_with_ablation_is_written_without_its_sentences(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("attention_atlas.model.analysis.survey.run.sentences", lambda language: SENTENCES[0:6:2])
+    monkeypatch.setattr(
+        "attention_atlas.model.analysis.survey.run.source_sentences", lambda direction: SENTENCES[0:6:2]
+    )
     with pytest.raises(ValueError, match="means"):
         survey.main(["--checkpoint", str(folder), "--sentences", *files(tmp_path), "--ablate", "1"])
     means.main(["--checkpoint", str(folder), "--sentences", files(tmp_path)[0], "--directions", "de-en"])

@@ -20,13 +20,12 @@ from torch import Tensor
 from attention_atlas.model.analysis.lenses.read import divergence, stream_names
 from attention_atlas.model.analysis.lenses.storage import Lenses, load_stored
 from attention_atlas.model.analysis.rerun import check_unedited
-from attention_atlas.model.analysis.sentences import sentences
+from attention_atlas.model.analysis.sentences import source_sentences
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.decode.runs import Run
 from attention_atlas.model.files import replace_file
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.serve.work import Parts, Work, finish
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.translator import Translator
 
@@ -264,7 +263,7 @@ def lens_work(translator: Translator, direction: str) -> Work[Lenses]:
     served."""
 
     def compute() -> Parts[Lenses]:
-        texts = {direction: sentences(parse_direction(direction)[0])[:PAGE_SENTENCES]}
+        texts = {direction: source_sentences(direction)[:PAGE_SENTENCES]}
         return Fitting(translator, texts, PAGE_SLOPES, PAGE_STEPS, PAGE_BATCH).parts()
 
     return Work(translator, ("lenses", direction), compute)

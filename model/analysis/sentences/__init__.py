@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attention_atlas.model.trace.directions import parse_direction
 
-__all__ = ["has_sentences", "languages", "sentences"]
+__all__ = ["has_sentences", "languages", "sentences", "source_sentences"]
 
 FOLDER = Path(__file__).parent
 
@@ -31,3 +31,8 @@ def sentences(language: str) -> tuple[str, ...]:
     if language not in languages():
         raise ValueError(f"there are no sentences in {language!r}: there are {', '.join(languages())}")
     return tuple((FOLDER / f"{language}.txt").read_text(encoding="utf-8").splitlines())
+
+
+def source_sentences(direction: str) -> tuple[str, ...]:
+    """Return the sentences of the source language of a direction. Raises ValueError if has_sentences() is false."""
+    return sentences(parse_direction(direction)[0])

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from attention_atlas.model.analysis.alignment.linker import choose_linking_heads, linking_maps, links
-from attention_atlas.model.analysis.sentences import has_sentences, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.analysis.survey import corpus as corpora
 from attention_atlas.model.analysis.survey.batch import Item, ablation_losses, maps_and_lengths, similarity
 from attention_atlas.model.analysis.survey.batch import run as run_pass
@@ -28,7 +28,6 @@ from attention_atlas.model.files import replace_file
 from attention_atlas.model.serve.cores import map_over_cores
 from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.alignment import Voter
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.trace.survey.cells import Measurement
@@ -77,7 +76,7 @@ class SurveyRun:
             raise ValueError("to switch heads off there must be means of them: run attention-atlas means")
         self.stats = corpora.scan_corpus(self.translator, self.direction, self.corpus)
         needs_examples = not self.corpus.own and has_sentences(self.direction)
-        self.lines = sentences(parse_direction(self.direction)[0]) if needs_examples else ()
+        self.lines = source_sentences(self.direction) if needs_examples else ()
         self.gathered = f"{self.direction}-gathered"  # the name of the part that gather() makes
         self.windows = -(-self.stats.pairs // self.window) + -(-len(self.lines) // self.window) + 1
 
@@ -311,7 +310,7 @@ def survey_work(translator: Translator, direction: str) -> Work[DirectionSurvey]
     parts choose the linking heads, the last one measures induction."""
 
     def compute() -> Parts[DirectionSurvey]:
-        lines = sentences(parse_direction(direction)[0])[:PAGE_SENTENCES]
+        lines = source_sentences(direction)[:PAGE_SENTENCES]
         corpus = Corpus(OWN, lambda: ((line, "") for line in lines), own=True)
         run = SurveyRun(translator, direction, corpus, window=PAGE_WINDOW)
         texts = [text for text in lines[:PAGE_LINKED] if encode_or_empty(translator, direction, text)]

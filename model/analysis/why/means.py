@@ -18,12 +18,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from attention_atlas.model.analysis.rerun import check_unedited
-from attention_atlas.model.analysis.sentences import has_sentences, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.files import read_or_none, replace_file
 from attention_atlas.model.nets.blocks import with_float64
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.serve.work import Parts, Work
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.translator import Translator
@@ -65,7 +64,7 @@ class Means:
 def project_sentences(translator: Translator) -> dict[str, tuple[str, ...]]:
     """Return this project's sentences by direction, for the source languages that it has sentences in."""
     directions = filter(has_sentences, translator.directions)
-    return {direction: sentences(parse_direction(direction)[0]) for direction in directions}
+    return {direction: source_sentences(direction) for direction in directions}
 
 
 def choose_sentences(
@@ -228,7 +227,7 @@ def means_work(translator: Translator, direction: str) -> Work[Means]:
     the model is served."""
 
     def compute() -> Parts[Means]:
-        texts = sentences(parse_direction(direction)[0])
+        texts = source_sentences(direction)
         texts = texts[:: max(1, len(texts) // SERVED_SENTENCES)][:SERVED_SENTENCES]
         for totals in accumulate_means(translator, {direction: texts}, batch_size=SERVED_BATCH_SIZE):
             yield totals.sentences, len(texts)

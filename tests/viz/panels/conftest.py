@@ -23,5 +23,5 @@ def scene(tiny_translator, trace) -> Scene:
 @pytest.fixture()
 def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute means over two batches of sentences instead of 300 sentences, where their values do not matter."""
-    every = means.sentences
-    monkeypatch.setattr(means, "sentences", lambda language: every(language)[: 2 * means.SERVED_BATCH_SIZE])
+    every = means.source_sentences
+    monkeypatch.setattr(means, "source_sentences", lambda direction: every(direction)[: 2 * means.SERVED_BATCH_SIZE])

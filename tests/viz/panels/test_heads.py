@@ -236,7 +236,7 @@ def test_a_model_compared_with_itself_matches_every_head(scene, surveyed, tiny_t
 
 
 def test_a_survey_taken_on_the_page_is_used_by_all_panels(tiny_translator, monkeypatch):
-    monkeypatch.setattr(surveys, "sentences", lambda language: SENTENCES[0:10:2])
+    monkeypatch.setattr(surveys, "source_sentences", lambda direction: SENTENCES[0:10:2])
     monkeypatch.setattr(surveys, "PAGE_WINDOW", 3)
     monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
     scene = Scene(tiny_translator.translate(SENTENCES[0], "de-en"), Selection(), tiny_translator)
@@ -254,7 +254,7 @@ def test_a_survey_taken_on_the_page_is_used_by_all_panels(tiny_translator, monke
 
 
 def test_another_process_takes_the_same_survey(tiny_checkpoint, monkeypatch):
-    monkeypatch.setattr(surveys, "sentences", lambda language: SENTENCES[0:10:2])
+    monkeypatch.setattr(surveys, "source_sentences", lambda direction: SENTENCES[0:10:2])
     works = [surveys.survey_work(Translator.load(tiny_checkpoint, "cpu"), "de-en") for _ in range(2)]
     assert works[0].key == works[1].key
     for work in works:
@@ -264,7 +264,7 @@ def test_another_process_takes_the_same_survey(tiny_checkpoint, monkeypatch):
 
 
 def test_a_survey_of_empty_translations_selects_no_linking_heads(tiny_translator, monkeypatch):
-    monkeypatch.setattr(surveys, "sentences", lambda language: SENTENCES[0:10:2])
+    monkeypatch.setattr(surveys, "source_sentences", lambda direction: SENTENCES[0:10:2])
     monkeypatch.setattr(Translator, "translate_batch", lambda translator, texts, direction: [""] * len(texts))
     monkeypatch.setitem(vars(tiny_translator), "_results_of_work", OrderedDict())
     work = surveys.survey_work(tiny_translator, "de-en")

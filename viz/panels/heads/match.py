@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from attention_atlas.model.analysis.model_comparison import can_compare_rows, row_similarity
-from attention_atlas.model.analysis.sentences import has_sentences, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.analysis.survey import run as surveys
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey.statistics import STATISTICS
 from attention_atlas.model.trace.survey.survey import (
@@ -150,7 +149,7 @@ def compare_rows(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> np.
         return None
     if not can_compare_rows(scene.translator, other.translator, direction):
         return None
-    texts = sentences(parse_direction(direction)[0])[:SENTENCES]
+    texts = source_sentences(direction)[:SENTENCES]
     return row_similarity(scene.translator, other.translator, direction, texts, kind)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.sentences import has_sentences, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.analysis.survey.batch import similarity
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.trace.survey.statistics import STATISTICS
 from attention_atlas.model.trace.survey.survey import KindSurvey
@@ -66,7 +65,7 @@ def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) ->
 def _sentences(scene: Scene, survey: KindSurvey | None, name: str, values: np.ndarray) -> list[dict]:
     if survey is None or name not in survey.examples or not has_sentences(scene.trace.direction):
         return []
-    lines = sentences(parse_direction(scene.trace.direction)[0])
+    lines = source_sentences(scene.trace.direction)
     best = np.unravel_index(int(values.argmax()), values.shape)
     rows = [[lines[line]] for line in survey.examples[name]["most"][best] if 0 <= line < len(lines)]
     return [blocks.table([say("sentences in which the first of them does it most")], rows)]

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.sentences import has_sentences, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.trace import is_integer
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.survey import cells
 from attention_atlas.model.trace.survey.statistics import STATISTICS
@@ -157,7 +156,7 @@ def _example_sentences(scene: Scene, survey: KindSurvey, layer: int, head: int, 
     name = next((name for name in names if name in above_chance), furthest)
     if name is None or not has_sentences(scene.trace.direction):
         return blocks.note("There are no example sentences in this language.")
-    lines = sentences(parse_direction(scene.trace.direction)[0])
+    lines = source_sentences(scene.trace.direction)
     rows = [
         [label, lines[line]]
         for sort, label in EXAMPLE_LABELS.items()

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.sentences import has_sentences, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.analysis.steering import translate_with_vector
 from attention_atlas.model.analysis.units.dictionary import StoredDictionary, load_stored
 from attention_atlas.model.analysis.units.units import Units
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.edits import Add
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import is_symbol
@@ -74,7 +73,7 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
 def _units(scene: Scene, layer: int, kind: str) -> Units:
     """Return the units of a layer; a dictionary has a layer of its own. A Refusal without a dictionary."""
     translator, direction = scene.translator, scene.trace.direction
-    texts = sentences(parse_direction(direction)[0])[:READ]
+    texts = source_sentences(direction)[:READ]
     texts = tuple(text for text in texts if translator.fits(text, direction))
     if kind == NEURONS:
         return Units(translator, direction, layer - 1, texts)

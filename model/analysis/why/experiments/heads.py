@@ -14,14 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.analysis.sentences import has_sentences, sentences
+from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.analysis.why.case import Case, open_case_at
 from attention_atlas.model.nets.blocks import most_probable
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import causal_mask
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.serve.cores import map_on_spare_core
-from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -82,7 +81,7 @@ def make_ablation_values(
         return mean_values(case)
     if not has_sentences(trace.direction):
         raise Refusal("There are no sentences in this source language to take another output from.")
-    texts = sentences(parse_direction(trace.direction)[0])[::DRAW_STRIDE]
+    texts = source_sentences(trace.direction)[::DRAW_STRIDE]
     texts = [text for text in texts if text != trace.source_text and translator.fits(text, trace.direction)]
     return resample_values(case, translator, texts[:DRAWS], trace.direction)
 
