@@ -15,7 +15,7 @@ from torch import Tensor
 from attention_atlas.model.analysis import temperatures
 from attention_atlas.model.analysis.lenses.read import decoder_lens
 from attention_atlas.model.analysis.survey import batch
-from attention_atlas.model.analysis.why.case import make_linear_metric, open_case
+from attention_atlas.model.analysis.why.case import linear_metric, open_case
 from attention_atlas.model.analysis.why.experiments import heads as experiment
 from attention_atlas.model.analysis.why.experiments import smallest
 from attention_atlas.model.analysis.why.experiments.heads import list_heads
@@ -225,13 +225,13 @@ def test_a_survey_computes_logits_in_blocks(wide):
 def test_the_mean_embedding_copies_no_matrix(wide, monkeypatch):
     weight = wide.model.output_matrix.detach()
     question = Question(0, 40, "a")
-    whole = make_linear_metric(wide.model, question)
+    whole, _ = linear_metric(wide.model, question)
     monkeypatch.setattr("attention_atlas.model.analysis.why.case.MAX_LOGITS", 1000)
     with Largest() as largest:
-        parts = make_linear_metric(wide.model, question)
+        parts, _ = linear_metric(wide.model, question)
     assert largest.numbers <= len(weight)  # of a vector, and of a part of the matrix
-    for recorded in (whole, parts):
-        torch.testing.assert_close(recorded.vector, weight[40].double() - weight.double().mean(0))
+    for vector in (whole, parts):
+        torch.testing.assert_close(vector, weight[40].double() - weight.double().mean(0))
 
 
 @given(st.integers(0, 40), st.integers(1, 50))

@@ -73,20 +73,11 @@ def replace_words(source: np.ndarray, prefix: np.ndarray) -> WordChanges:
     return WordChanges(source * REPLACED, prefix * REPLACED)
 
 
-@dataclass(frozen=True, eq=False)
-class LinearMetric:
-    """A metric that is linear in the decoder's output x [d_model]: vector . x + constant, in float64."""
+def linear_metric(model: Transformer, question: Question) -> tuple[Tensor, float]:
+    """Return a vector [d_model] and a constant, in float64: vector . x + constant = logit(token) - logit(contrast).
 
-    vector: Tensor
-    constant: float
-
-    def __call__(self, hidden: Tensor) -> Tensor:
-        """Return the metric [..], differentiable, of hidden [.., d_model]."""
-        return exact(hidden) @ self.vector + self.constant
-
-
-def make_linear_metric(model: Transformer, question: Question) -> LinearMetric:
-    """Return logit(token) - logit(contrast); without a contrast, logit(token) - the vocabulary's mean logit."""
+    x is the decoder's output. Without a contrast, the vocabulary's mean logit takes the place of its logit.
+    """
     weight, bias = model.output_matrix.detach(), model.output_bias
     bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
 
@@ -94,7 +85,7 @@ def make_linear_metric(model: Transformer, question: Question) -> LinearMetric:
         contrast = _mean_row(rows) if question.contrast_id is None else exact(rows[question.contrast_id])
         return exact(rows[question.token_id]) - contrast
 
-    return LinearMetric(model.output_scale * subtract_contrast(weight), float(subtract_contrast(bias)))
+    return model.output_scale * subtract_contrast(weight), float(subtract_contrast(bias))
 
 
 def _mean_row(rows: Tensor) -> Tensor:
@@ -204,7 +195,8 @@ class Case:
         """
         model, question = self.model, self.question
         if question.contrast_id is not None:
-            return make_linear_metric(model, question)(hidden)
+            vector, constant = linear_metric(model, question)
+            return exact(hidden) @ vector + constant
         ids = torch.full((len(hidden),), question.token_id, device=hidden.device)
         return log_probabilities(model.project, hidden, ids, model.config.num_target_tokens, dtype=torch.float64)
 

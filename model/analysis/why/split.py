@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attention_atlas.model.analysis.why.case import Case, make_linear_metric, open_case_at
+from attention_atlas.model.analysis.why.case import Case, linear_metric, open_case_at
 from attention_atlas.model.analysis.why.contributions import (
     applied_weights,
     apply_transposed_norm,
@@ -46,8 +46,8 @@ def split_logit(
 @torch.inference_mode()
 def split_case(case: Case) -> Parts:
     """Split the question's logit difference over the parts of the decoder's row (see Parts), in float64."""
-    metric = make_linear_metric(case.model, case.question)
-    walk = _BackwardWalk(case, metric.vector)
+    vector, constant = linear_metric(case.model, case.question)
+    walk = _BackwardWalk(case, vector)
     walk.through_norm(walk.decoder.norm, walk.records[-1].after[0, -1])
     for index in reversed(range(len(case.model.decoder.layers))):
         walk.through_layer(index)
@@ -65,8 +65,8 @@ def split_case(case: Case) -> Parts:
         feed_forward=_stack_reversed(walk.feed_forward),
         output_biases={kind: _stack_reversed(walk.output_biases[kind]) for kind in KINDS},
         norm_biases=_stack_reversed(walk.norm_biases),
-        constant=metric.constant,
-        expected=float(metric(case.output.hidden[0, -1])),
+        constant=constant,
+        expected=float(exact(case.output.hidden[0, -1]) @ vector) + constant,
     )
 
 
