@@ -235,27 +235,17 @@ def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) 
     return tuple(check(scheme, length, d_model, base) for check in CRITERIA)
 
 
-@dataclass(frozen=True)
-class FewestDimensions:
-    """The smallest width whose two closest codes are far enough apart, or None within the limit; their distance, and
-    their positions."""
-
-    width: int | None
-    gap: float
-    pair: tuple[int, int]
-
-
 def fewest_dimensions(
     scheme: Scheme, length: int, *, margin: float = SAME, limit: int = 64, base: float = 10_000.0
-) -> FewestDimensions:
-    """Try widths in ascending order until codes are more than `margin` apart.
+) -> tuple[int | None, float, tuple[int, int]]:
+    """Return the smallest width whose two closest codes are more than `margin` apart, or None within the limit.
 
-    The gap and the pair are those of the resulting width, or else of the last one.
+    Further their distance and their positions, for that width or else for the last one that was tried.
     """
     widths = (1,) if scheme.step == 0 else range(scheme.step, limit + 1, scheme.step)
     gap, pair = 0.0, (0, 0)
     for width in widths:
         gap, *pair = closest_pair(scheme.table(length, width, base=base))
         if gap > margin:
-            return FewestDimensions(width, gap, tuple(pair))
-    return FewestDimensions(None, gap, tuple(pair))
+            return width, gap, tuple(pair)
+    return None, gap, tuple(pair)

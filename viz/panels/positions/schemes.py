@@ -39,7 +39,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
     sizes = {"n": length, "width": d_model, "base": blocks.compact(base)}
 
     def fewest(margin: float) -> list[Words]:
-        return [_width(codes.fewest_dimensions(scheme, length, margin=margin, base=base)) for scheme in SCHEMES]
+        return [_width(*codes.fewest_dimensions(scheme, length, margin=margin, base=base)) for scheme in SCHEMES]
 
     return [
         blocks.table(
@@ -93,12 +93,12 @@ def _judge_model(scene: Scene) -> list[tuple[Words, tuple[codes.Verdict, ...]]]:
     return [(name, codes.judge(scheme, length, config.d_model))]
 
 
-def _width(fewest: codes.FewestDimensions) -> Words:
+def _width(width: int | None, gap: float, pair: tuple[int, int]) -> Words:
     """Return the cell about the fewest dimensions."""
-    pair = {"first": fewest.pair[0], "second": fewest.pair[1], "gap": blocks.compact(fewest.gap)}
-    if fewest.width is None:
-        return say("none: {first} and {second} stay {gap} apart", **pair)
-    return say("{width}: positions {first} and {second} are {gap} apart", width=fewest.width, **pair)
+    values = {"first": pair[0], "second": pair[1], "gap": blocks.compact(gap)}
+    if width is None:
+        return say("none: {first} and {second} stay {gap} apart", **values)
+    return say("{width}: positions {first} and {second} are {gap} apart", width=width, **values)
 
 
 def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
