@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.alignment.choose import (
+from attention_atlas.model.analysis.alignment.links import (
     AligningHeads,
     SentenceMaps,
     all_voters,
@@ -53,7 +53,6 @@ from attention_atlas.model.trace.alignment import (
     transpose_links,
 )
 from attention_atlas.model.trace.directions import parse_direction
-from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
 
 FORWARD, BACKWARD = "forward", "backward"
@@ -178,8 +177,8 @@ class Aligner:
         return choose_heads(
             self.score_maps(pairs),
             self.score_back(pairs),
-            among=_voters(self.translator),
-            backward_among=_voters(self.reverse) if self.reverse else (),
+            among=all_voters(self.translator.model),
+            backward_among=all_voters(self.reverse.model) if self.reverse else (),
         )
 
     def align(self, pairs: Sequence[Pair], heads: AligningHeads, mode: str) -> list[Links]:
@@ -213,10 +212,6 @@ def link_words(
     if mode in ORDERED:
         return ORDERED[mode](rows)
     return [SYMMETRISATIONS[mode](link_by_rows(a), link_by_columns(b)) for a, b in zip(rows, columns)]
-
-
-def _voters(translator: Translator) -> list:
-    return all_voters(translator.model.num_layers[AttentionKind.CROSS], translator.model.num_heads[AttentionKind.CROSS])
 
 
 def describe_heads(heads: AligningHeads) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from attention_atlas.model.analysis.alignment.linker import find_linking_heads
+from attention_atlas.model.analysis.alignment.links import find_linking_heads
 from attention_atlas.model.analysis.sentences import has_sentences, sentences
 from attention_atlas.model.analysis.survey.corpus import WINDOW, Corpus, encode_or_empty
 from attention_atlas.model.analysis.survey.run import SurveyRun, save

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attention_atlas.model.align import MODES, Aligner, describe_heads, link_words, read_pairs, score_files
-from attention_atlas.model.analysis.alignment.choose import link_by_rows, sum_heads
+from attention_atlas.model.analysis.alignment.links import link_by_rows, sum_heads
 from attention_atlas.model.trace.alignment import (
     AlignmentScore,
     Gold,

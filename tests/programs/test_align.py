@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model import align
-from attention_atlas.model.analysis.alignment.choose import AligningHeads
+from attention_atlas.model.analysis.alignment.links import AligningHeads
 from attention_atlas.model.trace.alignment import RowToken, Voter
 from tests import ROOT
 from tests.conftest import SENTENCES

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.alignment.linker import glosses
+from attention_atlas.model.analysis.alignment.links import glosses
 from attention_atlas.model.analysis.sentence_pairs import compare_shared_words, minimal_pair_languages, minimal_pairs
 from attention_atlas.model.trace.directions import language_of, parse_direction
 from attention_atlas.model.trace.language import Refusal

@@ -1,1 +1,1 @@
-"""Word alignments from a model's attention heads: choosing heads (choose), links (linker), word order (monotone)."""
+"""Word alignments from a model's attention heads: choosing heads and reading links (links), word order (monotone)."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attention_atlas.model.analysis.alignment.linker import choose_linking_heads, linking_maps, links
+from attention_atlas.model.analysis.alignment.links import choose_linking_heads, linking_maps, links
 from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.analysis.survey import corpus as corpora
 from attention_atlas.model.analysis.survey.batch import Item, ablation_losses, maps_and_lengths, similarity

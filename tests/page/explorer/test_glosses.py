@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from attention_atlas.model.analysis.alignment.linker import glosses
+from attention_atlas.model.analysis.alignment.links import glosses
 from tests.page.browser import no_faults
 from tests.page.explorer.page import choose
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.alignment.linker import find_linking_heads, word_maps
+from attention_atlas.model.analysis.alignment.links import find_linking_heads, word_maps
 from attention_atlas.model.analysis.survey import run as surveys
 from attention_atlas.model.analysis.survey.corpus import Corpus
 from attention_atlas.model.analysis.survey.run import SurveyRun

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from attention_atlas.model.analysis.alignment.choose import SentenceMaps, average_heads, link_by_rows
-from attention_atlas.model.analysis.alignment.linker import word_maps
+from attention_atlas.model.analysis.alignment.links import SentenceMaps, average_heads, link_by_rows, word_maps
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, content_words, score_links
 from attention_atlas.model.trace.kinds import AttentionKind

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.alignment.choose import (
+from attention_atlas.model.analysis.alignment.links import (
     all_voters,
     choose_heads,
     encode_words,
@@ -76,7 +77,7 @@ def test_agreement_chooses_the_planted_head(has_reverse):
         links = np.eye(7)[random.permutation(7)]
         forward.append(planted_maps(random, links, 0.2))
         backward.append(planted_maps(random, links.T, 0.2))
-    among = all_voters(2, 4)
+    among = all_voters(SimpleNamespace(num_layers={AttentionKind.CROSS: 2}, num_heads={AttentionKind.CROSS: 4}))
     assert len(among) == 2 * 2 * 8
     heads = choose_heads(forward, backward if has_reverse else None, among=among, backward_among=among)
     assert Voter(1, 2, RowToken.READ, False) == heads.forward[0] == heads.backward[0]

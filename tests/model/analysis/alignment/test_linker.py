@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.alignment.linker import find_linking_heads, glosses, links, word_maps
+from attention_atlas.model.analysis.alignment.links import find_linking_heads, glosses, links, word_maps
 from attention_atlas.model.analysis.why.contributions import alti_contributions
 from attention_atlas.model.trace.alignment import RowToken, Voter, content_words, to_word_maps
 from attention_atlas.model.trace.interventions import Interventions

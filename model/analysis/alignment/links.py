@@ -1,9 +1,12 @@
-"""Choose the cross-attention heads that align words best, without hand-made links.
+"""Link words by the cross-attention heads that align them best, without hand-made links.
 
 The model of one direction links each target word to a source word, and the model of the opposite direction links each
-source word to a target word. Links that both find are rarely wrong by chance, so heads are added greedily as long as
-the agreement of the two sides rises. Without a model of the opposite direction, rows and columns of the same maps take
-the two sides.
+source word to a target word. Links that both find are rarely wrong by chance, so choose_heads() adds heads greedily as
+long as the agreement of the two sides rises. Without a model of the opposite direction, rows and columns of the same
+maps take the two sides.
+
+links() uses the heads; glosses() turns the links into words for the page; word_maps() gives the maps between words from
+which the page reads links of single heads.
 """
 
 from __future__ import annotations
@@ -13,15 +16,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.analysis.survey.batch import maps_and_lengths, run
+from attention_atlas.model.analysis.why.contributions import alti_contributions
 from attention_atlas.model.decode.runs import batched
-from attention_atlas.model.trace.alignment import Links, RowToken, Voter, pool_words
+from attention_atlas.model.nets.transformer import Transformer
+from attention_atlas.model.trace.alignment import Links, RowToken, Voter, content_words, pool_words, to_word_maps
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.maps import normalize_rows
 from attention_atlas.model.trace.scores import Groups
+from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.words import spell_word
 from attention_atlas.model.translator import Translator
 
+CROSS = AttentionKind.CROSS
 MAX_HEADS = 8  # on each side
 BATCH = 16  # sentences in one pass
 
@@ -90,14 +99,14 @@ class AligningHeads:
     agreement: float
 
 
-def all_voters(layers: int, heads: int) -> list[Voter]:
-    """List every head with both row conventions, by weight and by the length of weight times value."""
+def all_voters(model: Transformer) -> list[Voter]:
+    """List every head of a model with both row conventions, by weight and by the length of weight times value."""
     return [
         Voter(layer, head, row, by_length)
         for row in RowToken
         for by_length in (False, True)
-        for layer in range(layers)
-        for head in range(heads)
+        for layer in range(model.num_layers[CROSS])
+        for head in range(model.num_heads[CROSS])
     ]
 
 
@@ -106,9 +115,9 @@ def score_maps(translator: Translator, sentences: Sequence[WordPieces]) -> list[
     scores = []
     for batch in batched(sentences, BATCH):
         batch_pass = run(translator, [s.source_ids for s in batch], [s.target_ids for s in batch], slopes=False)
-        weights, lengths = maps_and_lengths(translator.model, batch_pass.output, AttentionKind.CROSS)
+        weights, lengths = maps_and_lengths(translator.model, batch_pass.output, CROSS)
         for index, sentence in enumerate(batch):
-            queries, keys = batch_pass.axes(AttentionKind.CROSS, index)
+            queries, keys = batch_pass.axes(CROSS, index)
             plain = weights[index, ..., :queries, :keys]
             scaled = plain * lengths[index, ..., None, :keys]
             scores.append(
@@ -174,10 +183,10 @@ def choose_heads(
     best, i, j = max(pairs, key=lambda pair: pair[0])
     heads = [among[i]], [backward_among[j]]  # of both sides
     while sum(map(len, heads)) < 2 * MAX_HEADS:
-        links = [[linker(sum_heads(maps, own)) for maps in side] for (side, _, linker), own in zip(sides, heads)]
+        by_side = [[linker(sum_heads(maps, own)) for maps in side] for (side, _, linker), own in zip(sides, heads)]
         trials = [
             (value, voter, own)
-            for (side, voters, linker), own, fixed in zip(sides, heads, reversed(links))
+            for (side, voters, linker), own, fixed in zip(sides, heads, reversed(by_side))
             for value, voter in _try_more(side, own, voters, linker, fixed)
         ]
         value, voter, own = max(trials, key=lambda trial: trial[0])
@@ -224,3 +233,82 @@ def _choose_by_rows_and_columns(maps: Sequence[SentenceMaps], among: Sequence[Vo
             break
         best, heads = value, [*heads, voter]
     return AligningHeads(tuple(heads), tuple(heads), best)
+
+
+def find_linking_heads(translator: Translator, direction: str, texts: Sequence[str]) -> tuple[Voter, ...]:
+    """Return the heads whose rows and columns agree most on these texts with the model's own translations; none if
+    no text or translation has words."""
+    return choose_linking_heads(translator, linking_maps(translator, direction, texts))
+
+
+def linking_maps(translator: Translator, direction: str, texts: Sequence[str]) -> list[SentenceMaps]:
+    """Translate texts and return the maps from which heads are chosen, one for each text that has words."""
+    translations = translator.translate_batch(texts, direction)
+    pairs = [(a.split(), b.split()) for a, b in zip(texts, translations) if a.split() and b.split()]
+    return score_maps(translator, [encode_words(translator, direction, *pair) for pair in pairs])
+
+
+def choose_linking_heads(translator: Translator, maps: Sequence[SentenceMaps]) -> tuple[Voter, ...]:
+    """Choose heads from linking_maps(); none if there are no maps."""
+    if not maps:
+        return ()
+    return choose_heads(maps, None, among=[v for v in all_voters(translator.model) if not v.by_length]).forward
+
+
+def links(source: Sequence[str], target: Sequence[str], weights: np.ndarray, heads: Sequence[Voter]) -> np.ndarray:
+    """Return the links on which rows and columns of the heads agree, bool [target token, source token].
+
+    target: y1 .. yT; weights: cross-attention [layers, heads, query, key]. Symbols have no links.
+    """
+    target_words, source_words = content_words(target), content_words(source)
+    linked = np.zeros((len(target), len(source)), bool)
+    if not target_words or not source_words:
+        return linked
+    maps = {(row, False): to_word_maps(weights, source, target, row) for row in RowToken}
+    scores = sum_heads(maps, heads)
+    for source_word, target_word in link_by_rows(scores) & link_by_columns(scores):
+        linked[np.ix_(target_words[target_word], source_words[source_word])] = True
+    return linked
+
+
+def glosses(trace: TranslationTrace, heads: Sequence[Voter] = ()) -> tuple[list[str], list[str]]:
+    """Return the linked words of each source token and each target token y1 .., "" where a token has no link.
+
+    heads: those chosen by a survey. Without them, all heads of the cross-attention vote, each row standing for the
+    token it reads, or the alignment of a recurrent network, whose rows stand for the token they write.
+    """
+    kind = CROSS if CROSS in trace.kinds else AttentionKind.ALIGNMENT
+    weights, source, target = trace.maps(kind).weights, trace.source_tokens, trace.target_tokens
+    row = RowToken.READ if kind is CROSS else RowToken.PREDICTED
+    voters = heads or [Voter(layer, head, row, False) for layer, head in np.ndindex(*weights.shape[:2])]
+    linked = links(source, target, weights, voters)
+    return _linked_words(target, linked.T), _linked_words(source, linked)
+
+
+def _linked_words(tokens: Sequence[str], linked: np.ndarray) -> list[str]:
+    """Join the words of `tokens` that each row of linked, bool [row, token], is linked to."""
+    groups = content_words(tokens)
+    texts = [spell_word(tokens, group) for group in groups]
+    return [" ".join(text for text, group in zip(texts, groups) if row[group[0]]) for row in linked]
+
+
+def word_maps(translator: Translator, trace: TranslationTrace) -> tuple[SentenceMaps, dict[RowToken, np.ndarray]]:
+    """Compute the cross-attention between words in one recorded pass. The trace must have words on both sides.
+
+    Return the maps of all heads, where those by length are shares of a row (Kobayashi et al. 2020), and the
+    contributions, row convention -> float64 [layers, target word, source word]: ALTI's shares of the output of each
+    layer's cross-attention block (Ferrando et al. 2022). A row of these sums to less than 1 because the residual
+    connection has a share.
+    """
+    output = record_pass(translator, trace)
+    weights = trace.maps(CROSS).weights.astype(np.float64)
+    _, lengths = maps_and_lengths(translator.model, output, CROSS)
+    scaled = normalize_rows(weights * lengths[0, :, :, None].astype(np.float64))
+    shares = alti_contributions(translator.model, output, CROSS)
+    tokens = trace.source_tokens, trace.target_tokens
+    maps = {
+        (row, by_length): to_word_maps(values, *tokens, row)
+        for row in RowToken
+        for by_length, values in ((False, weights), (True, scaled))
+    }
+    return maps, {row: to_word_maps(shares, *tokens, row) for row in RowToken}
