@@ -15,14 +15,13 @@ from attention_atlas.model.analysis import (
     ablation,
     architecture,
     circuits,
-    dissection,
     head_loop,
     padding,
     stations,
     why,
 )
 from attention_atlas.model.analysis.circuits.pairs import Pair
-from attention_atlas.model.analysis.formulas import projections, space
+from attention_atlas.model.analysis.formulas import space, stages
 from attention_atlas.model.analysis.lenses.read import decoder_lens
 from attention_atlas.model.analysis.steering import compute_steering_vector
 from attention_atlas.model.analysis.why import case
@@ -98,12 +97,12 @@ def test_every_analysis(translator):
     source, target = list(trace.source_ids), list(trace.target_ids)
     output = translator.inspect(source, target)
     for kind in TRANSFORMER_KINDS:
-        dissection.dissect(output, kind, 0, 1, query=0)
+        stages.dissect(output, kind, 0, 1, query=0)
         inputs = head_loop.find_attention_input(translator, output, kind, 0)
         head_loop.compare_loop(inputs, runs=1)
-        projections.projections(translator, output, kind, 0)
-        projections.join_heads(translator, output, kind, 0, query=0)
-        projections.score_matrix(output, kind, 0, 1)
+        stages.projections(translator, output, kind, 0)
+        stages.join_heads(translator, output, kind, 0, query=0)
+        stages.score_matrix(output, kind, 0, 1)
     head_loop.compare_loop(head_loop.make_random_attention(2, 3, 8, 2, translator.device), runs=1)
     space.analogies(translator)
     vector, ids = space.sum_words(translator, ((1, translator.tokenizer.pieces[-1]),))

@@ -9,8 +9,7 @@ import pytest
 
 from attention_atlas.model.analysis import padding, stations
 from attention_atlas.model.analysis.ablation import compare
-from attention_atlas.model.analysis.dissection import dissect
-from attention_atlas.model.analysis.formulas.projections import join_heads, score_matrix
+from attention_atlas.model.analysis.formulas.stages import dissect, join_heads, score_matrix
 from attention_atlas.model.trace.interventions import Edge, Interventions, Positions, heads_off
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.trace.language import Refusal

@@ -11,9 +11,8 @@ from itertools import takewhile
 
 import numpy as np
 
-from attention_atlas.model.trace.why.attribution import Why
+from attention_atlas.model.trace.why.attribution import Parts, Why
 from attention_atlas.model.trace.why.evidence import to_jsonable
-from attention_atlas.model.trace.why.parts import Parts
 from attention_atlas.viz.export.table import escape_formula
 
 HEAD = ("row", "evidence", "unit")

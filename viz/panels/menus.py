@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attention_atlas.model.analysis.dissection import Dissection, dissect
+from attention_atlas.model.analysis.formulas.stages import Dissection, dissect
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.records import LayerRecord
 from attention_atlas.model.trace.kinds import AttentionKind, Side

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attention_atlas.model.analysis.dissection import softmax
+from attention_atlas.model.analysis.formulas.stages import softmax
 from attention_atlas.model.trace.language import say
 
 WIDTH = 32  # d_k of the vector that encodes a number

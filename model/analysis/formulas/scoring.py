@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attention_atlas.model.analysis.dissection import Dissection, attention, in_numpy, softmax
+from attention_atlas.model.analysis.formulas.stages import Dissection, attention, in_numpy, softmax
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.trace.kinds import AttentionKind

@@ -26,9 +26,8 @@ from attention_atlas.model.analysis.why.experiments.patching import PatchEffects
 from attention_atlas.model.analysis.why.experiments.smallest import find_smallest_set
 from attention_atlas.model.analysis.why.split import split_logit
 from attention_atlas.model.trace.inseq import from_inseq, to_inseq
-from attention_atlas.model.trace.why.attribution import Row, Why
+from attention_atlas.model.trace.why.attribution import Parts, Row, Why
 from attention_atlas.model.trace.why.effects import HeadEffects, SmallestSet
-from attention_atlas.model.trace.why.parts import Parts
 
 __all__ = [
     "HeadEffects",

@@ -22,8 +22,7 @@ from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.records import AttentionRecord
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.why.attribution import Against
-from attention_atlas.model.trace.why.parts import Parts
+from attention_atlas.model.trace.why.attribution import Against, Parts
 from attention_atlas.model.translator import Translator
 
 KINDS = (AttentionKind.DECODER_SELF, AttentionKind.CROSS)

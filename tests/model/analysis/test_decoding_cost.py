@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.analysis.decoding_cost import MAX_STEPS, measure_cost
-from attention_atlas.model.analysis.dissection import dropped
+from attention_atlas.model.analysis.formulas.stages import dropped
 from attention_atlas.model.trace.interventions import Interventions, positions_shifted
 
 

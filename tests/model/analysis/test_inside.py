@@ -13,8 +13,8 @@ from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
 from attention_atlas.model.analysis import architecture, bleu, head_loop, stations
-from attention_atlas.model.analysis.dissection import dissect, softmax
 from attention_atlas.model.analysis.formulas.scoring import compare_scorings
+from attention_atlas.model.analysis.formulas.stages import dissect, softmax
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
 from tests.conftest import build_tiny_model, make_translator
 

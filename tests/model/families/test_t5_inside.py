@@ -9,8 +9,7 @@ import torch
 from attention_atlas.model.analysis import head_loop, stations, why
 from attention_atlas.model.analysis.circuits.graph import build_graph
 from attention_atlas.model.analysis.circuits.passes import GatedPass, compute_logits
-from attention_atlas.model.analysis.dissection import dissect
-from attention_atlas.model.analysis.formulas.projections import join_heads, projections, score_matrix
+from attention_atlas.model.analysis.formulas.stages import dissect, join_heads, projections, score_matrix
 from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.trace.edits import Ablate, Scale

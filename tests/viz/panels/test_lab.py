@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis.dissection import dropped
+from attention_atlas.model.analysis.formulas.stages import dropped
 from attention_atlas.model.checks.verify import CHECKS
 from attention_atlas.model.config import Activation, PositionCode
 from attention_atlas.model.trace.address import Address

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.dissection import dropped
-from attention_atlas.model.analysis.formulas.projections import score_matrix
+from attention_atlas.model.analysis.formulas.stages import dropped, score_matrix
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.patterns import entropy_bits
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, QUERY, dissect_query, resolve

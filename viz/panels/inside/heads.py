@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.formulas.projections import JoinedHeads, join_heads
+from attention_atlas.model.analysis.formulas.stages import JoinedHeads, join_heads
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.menus import KIND, LAYER, QUERY, resolve
 from attention_atlas.viz.panels.panel import Panel

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis import stations
-from attention_atlas.model.analysis.formulas.projections import score_matrix
 from attention_atlas.model.analysis.formulas.scoring import asymmetry, attend, self_weight
+from attention_atlas.model.analysis.formulas.stages import score_matrix
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.patterns import entropy_bits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attention_atlas.model.analysis.formulas.projections import Projection, projections
+from attention_atlas.model.analysis.formulas.stages import Projection, projections
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, resolve

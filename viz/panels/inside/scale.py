@@ -7,8 +7,8 @@ from dataclasses import astuple
 import numpy as np
 import plotly.graph_objects as go
 
-from attention_atlas.model.analysis.formulas.projections import score_matrix
 from attention_atlas.model.analysis.formulas.scoring import Sharpness, measure_growth, sharpness
+from attention_atlas.model.analysis.formulas.stages import score_matrix
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.menus import HEAD, KIND, LAYER, resolve

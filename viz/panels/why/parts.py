@@ -9,8 +9,8 @@ import numpy as np
 from attention_atlas.model.analysis.why import split
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.why.attribution import Parts
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
-from attention_atlas.model.trace.why.parts import Parts
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
 from attention_atlas.viz.panels.panel import Panel

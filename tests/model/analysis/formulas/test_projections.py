@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_atlas.model.analysis.formulas import projections
+from attention_atlas.model.analysis.formulas import stages
 from attention_atlas.model.checks.oracle import torch_attention
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from tests.conftest import build_tiny_model, make_translator
@@ -34,7 +34,7 @@ def example(request, tiny_translator, tokenizer):
 def test_queries_keys_and_values_equal_torchs_linear(example, kind) -> None:
     translator, _, output = example
     module, record = translator.model.attention(kind, 1), output.layer(kind, 1)
-    parts = projections.projections(translator, output, kind, 1)
+    parts = stages.projections(translator, output, kind, 1)
     own = record.sublayer(kind.sublayer).read[0]
     streams = (own, *([output.memory[0]] * 2 if kind is AttentionKind.CROSS else [own] * 2))
     for part, stream, weight, bias in zip(
@@ -62,7 +62,7 @@ def test_joined_heads_equal_torchs_attention(example, kind) -> None:
     future = ~torch.ones(length, length, dtype=torch.bool).tril() if kind is AttentionKind.DECODER_SELF else None
     expected = torch_attention(ours)(own, keys, keys, attn_mask=future)[0][0].numpy()
     for query in (0, length - 1):
-        joined = projections.join_heads(translator, output, kind, 1, query=query)
+        joined = stages.join_heads(translator, output, kind, 1, query=query)
         np.testing.assert_allclose(joined.output, expected[query], **CLOSE)
         np.testing.assert_allclose(joined.recorded, expected[query], **CLOSE)
         assert joined.error < 1e-5
@@ -76,14 +76,14 @@ def test_joined_heads_equal_torchs_attention(example, kind) -> None:
         np.testing.assert_allclose(joined.shares, along, **CLOSE)
         assert joined.shares.sum() == pytest.approx(1)
     with pytest.raises(ValueError, match="found 99"):
-        projections.join_heads(translator, output, kind, 1, query=99)
+        stages.join_heads(translator, output, kind, 1, query=99)
 
 
 @pytest.mark.parametrize("kind", TRANSFORMER_KINDS)
 def test_the_score_matrix_equals_the_recorded_weights(example, kind) -> None:
     output, trace = example[2], example[1]
     for head in range(4):
-        matrix, record = projections.score_matrix(output, kind, 1, head), output.attention(kind, 1)
+        matrix, record = stages.score_matrix(output, kind, 1, head), output.attention(kind, 1)
         q, k = record.queries[0, head].double(), record.keys[0, head].double()
         np.testing.assert_allclose(matrix.scaled, (torch.einsum("qd,kd->qk", q, k) / 8**0.5).numpy(), **CLOSE)
         np.testing.assert_allclose(matrix.weights, trace.maps(kind).weights[1, head], **CLOSE)
