@@ -18,7 +18,7 @@ TOLERANCE = 1e-6
 
 @torch.inference_mode()
 def alti(case: Case) -> Attribution:
-    """Return ALTI+ of the question's row (Ferrando et al. 2022)."""
+    """Return ALTI+: contributions rolled out to the words of both sides (Ferrando et al. 2022, sections 2.2, 2.3)."""
     return _make_attribution(case, alti_flow(case.model, case.output)[-1, -1])
 
 
