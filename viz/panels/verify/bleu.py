@@ -31,7 +31,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
         ]
     layout = bleu.lay_out(scene.trace.translation, reference, largest=largest)
 
-    def precision(p: bleu.Precision) -> dict:
+    def precision(p: bleu.NgramPrecision) -> dict:
         return blocks.bar(p.matched / p.total if p.total else 0.0, say("{n} of {total}", n=p.matched, total=p.total))
 
     precisions = layout.precisions
