@@ -102,7 +102,7 @@ def test_a_card_has_its_heads_statistics_here_and_in_the_survey(scene, surveyed)
     maps = scene.trace.encoder_self.weights[1, 2]
     words = [i for i, token in enumerate(scene.trace.source_tokens) if not is_symbol(token)]
     assert values["own position"][5] == f"{np.mean([maps[t, t] for t in words]):.3f}"
-    assert (button["layer"], button["head"]) == (1, 2) and len(beside["blocks"]) == 2
+    assert button["to"]["look"] == {"kind": "encoder_self", "layer": 1, "head": 2} and len(beside["blocks"]) == 2
     assert [str(cells[0]) for cells in counted["blocks"][0]["rows"]] == list(values)
     for wrong in (
         {"kind": "encoder_self", "layer": 2, "head": 0},
