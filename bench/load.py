@@ -132,7 +132,7 @@ class Server:
     def start(self) -> Server:
         """Start the process; wait() waits until it answers."""
         command = [self.python, *self.command, "--port", str(self.port)]
-        self.process = subprocess.Popen(command, cwd=ROOT, **{"stdout": subprocess.DEVNULL, **self.settings})
+        self.process = subprocess.Popen(command, **{"cwd": ROOT, "stdout": subprocess.DEVNULL, **self.settings})
         return self
 
     def wait(self) -> Server:

@@ -28,8 +28,8 @@ from uv import find_uv_bin
 
 from attention_atlas.model.program import run_program
 from bench.ports import free_port
-from tests import ROOT
-from tests.programs.release import copy_sources, run
+from tests import ROOT, run
+from tests.programs.release import copy_sources
 from tests.programs.test_docker import TEXT, arguments_of
 from tests.programs.wheels import uv_settings
 
@@ -92,9 +92,12 @@ def serve(folder: Path, image: Path) -> None:
     port, home = free_port(), folder / "home"
     home.mkdir()
     settings = dict(pair.split("=", 1) for pair in shlex.split(arguments_of("ENV")[0]))
-    settings |= {"PATH": f"{image}/bin:{os.environ['PATH']}", "HOME": str(home), "GRADIO_SERVER_PORT": str(port)}
+    settings |= {"PATH": f"{image}/bin:{os.environ['PATH']}", "HOME": str(home)}
+    settings |= {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port)}
     healthy = json.loads(arguments_of("HEALTHCHECK")[0].split(" CMD ", 1)[1])
     command, *options = json.loads(arguments_of("CMD")[0])
+    if subprocess.run(healthy, env=settings, capture_output=True).returncode == 0:
+        raise ValueError("HEALTHCHECK succeeds before the page is started")
     began = time.monotonic()
     with subprocess.Popen([image / "bin" / command, *options], cwd=home, env=settings) as page:
         try:

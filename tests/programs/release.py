@@ -8,31 +8,22 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from attention_atlas.model.program import run_program
-from tests import ROOT
+from tests import ROOT, run
 from tests.pages import block
 
 DIST = ROOT / "dist"
 TEXT = "Ich möchte ein Bier, bitte."
 
 
-def run(command: list[object], **options: object) -> str:
-    """Return the standard output of a command. ValueError, with its last output, if it fails."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
-    if done.returncode:
-        raise ValueError(f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-    return done.stdout
-
-
 def copy_sources(folder: Path, is_included: Callable[[str], bool]) -> None:
     """Copy the files of the checkout that git does not ignore, and whose path is included, into a folder."""
-    for name in run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT).split("\0"):
+    for name in run(["git", "ls-files", "-coz", "--exclude-standard"]).split("\0"):
         if (ROOT / name).is_file() and is_included(name):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,8 +12,9 @@ import pytest
 from attention_atlas.model import align
 from attention_atlas.model.analysis.alignment.links import AligningHeads
 from attention_atlas.model.trace.alignment import RowToken, Voter
-from tests import ROOT
+from tests import run
 from tests.conftest import SENTENCES
+from tests.programs.train.runs import TORCHRUN
 
 
 def write(path, lines) -> str:
@@ -61,9 +60,7 @@ def test_two_processes_continue_a_stopped_run_to_the_same_links(tiny_checkpoint,
     assert left.read_text() == "".join(expected.splitlines(keepends=True)[: align.BATCH])
     with left.open("a") as file:
         file.write("0-0 1-")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
-    command = [*torchrun, "attention_atlas.model.align", *options, "--out", str(tmp_path / "links")]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
+    run([*TORCHRUN, "attention_atlas.model.align", *options, "--out", tmp_path / "links"], timeout=300)
     assert (tmp_path / "links").read_text() == expected and not left.exists()
 
 

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,16 +16,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from gradio_client import Client
 from uv import find_uv_bin
 
 from attention_atlas import __version__
 from attention_atlas.__main__ import COMMANDS
-from bench.ports import free_port
-from tests import ROOT
+from tests import ROOT, run
 from tests.pages import block
-from tests.programs import release
-from tests.programs.test_docker import arguments_of
+from tests.programs import image, release
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGE = "attention_atlas"
@@ -62,13 +58,13 @@ def installed(built, tmp_path_factory) -> Path:
     """The bin folder of an environment with the wheel; its dependencies are those of the present environment."""
     where = make_environment(tmp_path_factory.mktemp("environment"))
     pip = [sys.executable, "-m", "pip", "--python", str(where / "python"), "install"]
-    subprocess.run([*pip, "-q", "--no-deps", "--disable-pip-version-check", str(built[".whl"])], check=True)
+    run([*pip, "-q", "--no-deps", "--disable-pip-version-check", built[".whl"]])
     return where
 
 
 def make_environment(folder: Path) -> Path:
     """Make an environment that can also import the packages of the present one; return its bin folder."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    run([sys.executable, "-m", "venv", "--without-pip", folder])
     (purelib,) = folder.glob("lib/python*/site-packages")
     (purelib / "present.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     return folder / "bin"
@@ -198,27 +194,7 @@ def test_the_command_lists_its_programs_and_reports_errors(installed, tmp_path):
 
 @pytest.mark.long
 def test_the_command_of_the_dockerfile_serves_the_page_and_its_health_check_detects_it(installed, tmp_path):
-    """Run CMD and HEALTHCHECK with the variables of ENV."""
-    port = str(free_port())
-    settings = dict(pair.split("=", 1) for pair in shlex.split(arguments_of("ENV")[0])) | {"GRADIO_SERVER_PORT": port}
-    settings |= {"PATH": f"{installed}:{os.environ['PATH']}", "GRADIO_SERVER_NAME": "127.0.0.1"}
-    check = json.loads(arguments_of("HEALTHCHECK")[0].split(" CMD ", 1)[1])
-    assert subprocess.run(check, env=settings, capture_output=True).returncode != 0
-    command, *options = (sys.executable if part == "python3" else part for part in json.loads(arguments_of("CMD")[0]))
-    with subprocess.Popen(
-        [str(installed / command), *options],
-        cwd=tmp_path,
-        env={**os.environ, **settings},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as app:
-        try:
-            assert any("is served on" in line for line in app.stdout), "the page did not start"
-            assert subprocess.run(check, env=settings).returncode == 0
-            client = Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
-            assert client.predict("Der Hund schläft.", api_name="/translate")["status"] == "ok"
-        finally:
-            app.terminate()
+    image.serve(tmp_path, installed.parent)
 
 
 @pytest.fixture(scope="module", params=["pip", "uv"])
@@ -229,8 +205,7 @@ def editable(request, tmp_path_factory) -> Path:
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--disable-pip-version-check"]
     uv = [find_uv_bin(), "pip", "install", "--python", str(python)]
     command = [*(pip if request.param == "pip" else uv), "--no-deps", "--no-build-isolation", "-e", str(ROOT)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run(command, cwd=folder)
     return python
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests import run
 from tests.pages import block
 
 TOKEN = "hf_test"
@@ -82,14 +82,7 @@ def test_the_commands_create_a_space_and_upload_the_app(hub, readme_bin, tmp_pat
         (tmp_path / name).write_text(name, encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))}
     account = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path / "data"), "HF_HUB_DISABLE_XET": "1"}
-    done = subprocess.run(
-        ["sh", "-euc", "\n".join(commands).replace("YOUR-NAME", "someone")],
-        cwd=tmp_path,
-        env={**environment, **account, "PATH": f"{readme_bin}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    environment |= {**account, "PATH": f"{readme_bin}:{os.environ['PATH']}"}
+    run(["sh", "-euc", "\n".join(commands).replace("YOUR-NAME", "someone")], cwd=tmp_path, env=environment, timeout=120)
     assert (hub.repository["type"], hub.repository["sdk"]) == ("space", "gradio")
     assert hub.files == {"app.py": b"app.py", "model/one.py": b"model/one.py"}

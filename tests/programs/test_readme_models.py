@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from gradio_client import Client
 
 from attention_atlas.model.checkpoint import load
-from bench.ports import free_port
-from tests import ROOT
+from bench.load import running_server
+from tests import ROOT, run
 from tests.model.families import theirs
 from tests.model.families.test_hub import FakeHub, fake  # noqa: F401 (fixture)
 from tests.pages import block, blocks
@@ -43,11 +42,8 @@ def environment(fake: FakeHub, readme_bin: Path, tmp_path: Path) -> dict[str, st
 def test_the_commands_run_and_the_page_serves_the_models_offline(environment, fake, readme_bin, tmp_path):  # noqa: F811
     lines = [line for line in blocks(PAGE, "sh")[0].splitlines() if "app.py" not in line]
     assert len(lines) == 4
-    done = subprocess.run(
-        ["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "licence cc-by-4.0" in done.stdout
+    printed = run(["sh", "-euc", "\n".join(lines)], cwd=tmp_path, env=environment, timeout=300)
+    assert "licence cc-by-4.0" in printed
     assert load(tmp_path / "checkpoints" / OPUS.replace("/", "--")).directions == ("en-de",)
     both = load(tmp_path / "checkpoints" / NLLB.replace("/", "--"))
     assert both.directions == ("eng_Latn-deu_Latn", "deu_Latn-eng_Latn") and both.languages is None
@@ -60,29 +56,17 @@ def test_the_commands_run_and_the_page_serves_the_models_offline(environment, fa
     present = {path.name for path in (tmp_path / "hub" / OPUS).iterdir()}
     assert set(preloaded) - {"pytorch_model.bin"} <= present  # the test models have safetensors
     fake.file_requests.clear()
-    port = free_port()
     space = {
         **environment,
         "HF_HUB_OFFLINE": "1",
         "ATTENTION_ATLAS_MODELS": f"{OPUS} {NLLB}",
-        "GRADIO_SERVER_PORT": str(port),
         "ATTENTION_ATLAS_CHECKPOINTS": str(tmp_path / "none"),
     }
-    with subprocess.Popen(
-        [readme_bin / "python", ROOT / "app.py"],
-        cwd=tmp_path,
-        env=space,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as app:
-        try:
-            assert any("is served on" in line for line in app.stdout), "the page did not start"
-            client = Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
-            answer = client.predict("Good morning.", "eng_Latn-zul_Latn", api_name="/translate")
-            assert (answer["status"], answer["checkpoint"]) == ("ok", NLLB)
-            assert answer["target_tokens"][0] == "zul_Latn"
-            assert client.predict("Good morning.", api_name="/translate")["checkpoint"] == OPUS
-        finally:
-            app.terminate()
+    python = str(readme_bin / "python")
+    with running_server(str(ROOT / "app.py"), python=python, cwd=tmp_path, env=space) as (port, _):
+        client = Client(f"http://127.0.0.1:{port}/", verbose=False, analytics_enabled=False)
+        answer = client.predict("Good morning.", "eng_Latn-zul_Latn", api_name="/translate")
+        assert (answer["status"], answer["checkpoint"]) == ("ok", NLLB)
+        assert answer["target_tokens"][0] == "zul_Latn"
+        assert client.predict("Good morning.", api_name="/translate")["checkpoint"] == OPUS
     assert fake.file_requests == [], "the hub was off"

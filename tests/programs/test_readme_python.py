@@ -6,13 +6,12 @@ The code of a page runs as one program. The text after `->` in a line is its exp
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from attention_atlas.__main__ import COMMANDS
-from tests import ROOT
+from tests import run
 from tests.pages import GUIDES, PAGES, blocks, read
 
 TEXT = "\n".join(read(page) for page in GUIDES)
@@ -28,10 +27,8 @@ def test_every_page_with_python_is_run():
     assert {page for page in PAGES if blocks(page, "python")} == {*RUN} | ELSEWHERE
 
 
-def run(where: Path, code: str) -> list[str]:
-    done = subprocess.run([where / "python", "-"], input=code, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.splitlines()
+def run_code(where: Path, code: str) -> list[str]:
+    return run([where / "python", "-"], input=code, timeout=300).splitlines()
 
 
 @pytest.mark.long
@@ -39,7 +36,7 @@ def run(where: Path, code: str) -> list[str]:
 def test_the_code_of_a_page_prints_its_documented_output(page, shipped_checkpoints, readme_bin):
     code = "\n".join(blocks(page, "python"))
     expected = [line.rsplit("-> ", 1)[1] for line in code.splitlines() if "print(" in line]
-    assert run(readme_bin, code) == expected
+    assert run_code(readme_bin, code) == expected
 
 
 @pytest.mark.long
@@ -55,6 +52,6 @@ def test_documented_programs_start(readme_bin):
         "    try:\n        importlib.import_module(name).main(['--help'])\n"
         "    except SystemExit as ended:\n        assert not ended.code, name\n"
     )
-    usages = re.findall(r"usage: (.*?)\s+\[", "\n".join(run(readme_bin, code)))
+    usages = re.findall(r"usage: (.*?)\s+\[", "\n".join(run_code(readme_bin, code)))
     expected = [*(f"attention-atlas {name}" for name in programs), *(f"python -m {name}" for name in others)]
     assert usages == expected

@@ -12,8 +12,9 @@ import pytest
 
 from attention_atlas.model import means, survey
 from attention_atlas.model.checkpoint import read_survey
-from tests import ROOT
+from tests import ROOT, run
 from tests.conftest import SENTENCES
+from tests.programs.train.runs import TORCHRUN
 
 
 @pytest.fixture()
@@ -68,20 +69,14 @@ def test_files_of_unequal_length_are_refused(folder, tmp_path):
 def test_a_killed_run_of_two_processes_continues_to_the_same_file(folder, tmp_path):
     """A run is killed after its first part, and two processes continue it."""
     options = ["--checkpoint", str(folder), "--directions", "de-en", "--sentences", *files(tmp_path, 90)]
-    command = ["-m", "attention_atlas.model.survey", *options]
+    command = ["attention_atlas.model.survey", *options]
     survey.main(options)
     expected = (folder / "heads.json").read_bytes()
     (folder / "heads.json").unlink()
-    with subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE) as running:
+    with subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, stderr=subprocess.PIPE) as running:
         while b"128/" not in running.stderr.readline(400) and running.poll() is None:
             pass
         running.send_signal(signal.SIGKILL)
     assert list((folder / "heads.json.parts").glob("*.npz")) and not (folder / "heads.json").exists()
-    subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *command],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
+    run([*TORCHRUN, *command], timeout=300)
     assert (folder / "heads.json").read_bytes() == expected

@@ -16,7 +16,9 @@ from attention_atlas.model import translate
 from attention_atlas.model.trace import storage
 from attention_atlas.model.translator import Translator
 from tests import ROOT
+from tests import run as run_command
 from tests.conftest import SENTENCES, TINY_LIMITS
+from tests.programs.train.runs import TORCHRUN
 
 
 @pytest.fixture()
@@ -152,13 +154,8 @@ def test_complete_traces_are_reused_and_others_replaced(run, tmp_path):
 
 @pytest.mark.long
 def test_processes_under_torchrun_share_the_traces(tiny_checkpoint, tmp_path):
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
-    command = [*torchrun, "attention_atlas.model.translate"]
-    options = ["--checkpoint", str(tiny_checkpoint), "--device", "cpu", "--traces", str(tmp_path / "maps")]
-    done = subprocess.run(
-        [*command, *options], cwd=ROOT, input="\n".join(SENTENCES[:5]), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    command = [*TORCHRUN, "attention_atlas.model.translate", "--checkpoint", tiny_checkpoint, "--device", "cpu"]
+    run_command([*command, "--traces", tmp_path / "maps"], input="\n".join(SENTENCES[:5]))
     texts = [storage.from_npz(path.read_bytes()).source_text for path in sorted((tmp_path / "maps").iterdir())]
     assert texts == list(SENTENCES[:5])
 

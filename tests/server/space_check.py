@@ -21,9 +21,8 @@ from pathlib import Path
 from huggingface_hub import metadata_load
 from playwright.sync_api import Page, sync_playwright
 
-from bench.load import Caller, wait_until_served
+from bench.load import Caller, running_server
 from bench.page.stage import launch_chromium
-from bench.ports import free_port
 from tests import ROOT
 
 REQUIRED = {"title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "license"}
@@ -114,7 +113,6 @@ def check(checkpoints: Path, keep_python: Path | None) -> None:
         space = copy_of_repository(folder, checkpoints)
         python = keep_python or clean_python(folder)
         print(f"installed in {time.monotonic() - started:.0f} s")
-        port = free_port()
         (folder / "home").mkdir()
         environment = {
             "PATH": os.environ["PATH"],
@@ -129,15 +127,14 @@ def check(checkpoints: Path, keep_python: Path | None) -> None:
             "CPU_CORES": "2",
             "MEMORY": "16Gi",
             "GRADIO_SERVER_NAME": "0.0.0.0",
-            "GRADIO_SERVER_PORT": str(port),
             "GRADIO_SSR_MODE": "True",
             "GRADIO_ALLOW_FLAGGING": "never",
             "PYTHONUNBUFFERED": "1",
             "OMP_NUM_THREADS": "2",
         }
-        process = subprocess.Popen([python, "app.py"], cwd=space, env=environment)
-        try:
-            print(f"first page after {wait_until_served(port, process):.1f} s")
+        started = time.monotonic()
+        with running_server("app.py", python=str(python), cwd=space, env=environment, stdout=None) as (port, process):
+            print(f"first page after {time.monotonic() - started:.1f} s")
             answer = Caller(port).call("translate", ["Wo ist der Bahnhof?", ""])
             if answer["status"] != "ok":
                 raise ValueError(f"the API answered {answer}")
@@ -149,12 +146,6 @@ def check(checkpoints: Path, keep_python: Path | None) -> None:
             process.send_signal(signal.SIGTERM)
             if process.wait(5) != 0:
                 raise ValueError(f"it ended with status {process.returncode}")
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
 
 
 def main(argv: list[str] | None = None) -> None:

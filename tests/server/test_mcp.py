@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from attention_atlas.viz.server.api import ENDPOINTS
 from bench.load import APP, JSON, Caller, running_app, running_server
+from tests import run
 
 SECRET = "Geheimnisvollerweise"
 EXTRA = Path(sys.prefix) / "mcp" / "bin" / "python"  # `make test` installs requirements-mcp.txt there
@@ -45,11 +45,7 @@ def url(tiny_checkpoint: Path) -> Iterator[str]:
 
 
 def ask(url: str, calls: list) -> dict:
-    done = subprocess.run(
-        [str(EXTRA), "-c", CLIENT, url, json.dumps(calls)], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(run([EXTRA, "-c", CLIENT, url, json.dumps(calls)], timeout=60))
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.server.options import allowed_hosts
 from bench.load import JSON, Caller, memory, running_app
 from bench.ports import free_port
-from tests import ROOT
+from tests import ROOT, run
 
 TEXT = "Ein kleiner Hund schläft."
 WAYS = ("/gradio_api/file={url}", "/gradio_api/file/{url}", "/gradio_api/proxy={url}", "/file={url}")
@@ -86,17 +86,10 @@ def shipped(shipped_checkpoints: Path) -> Iterator[tuple[int, int]]:
 
 @pytest.mark.long
 def test_no_request_makes_the_app_fetch_another_address(tiny_checkpoint):
-    done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", NETWORK]
-        + [json.dumps([str(tiny_checkpoint.parent), *WAYS])],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result == {"paths": ["/first"], "statuses": [404] * len(WAYS)}
+    unshare = ["unshare", "--user", "--map-root-user", "--net"]
+    options = json.dumps([str(tiny_checkpoint.parent), *WAYS])
+    printed = run([*unshare, sys.executable, "-c", NETWORK, options], timeout=120)
+    assert json.loads(printed.splitlines()[-1]) == {"paths": ["/first"], "statuses": [404] * len(WAYS)}
 
 
 @pytest.mark.long

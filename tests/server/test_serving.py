@@ -43,25 +43,16 @@ class Served:
     audit: Path
 
 
-def environment(checkpoints: Path, **more: str) -> dict[str, str]:
-    ours = ("GRADIO_", "ATTENTION_ATLAS_", "SPACE", "HF_")
-    others = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return {**others, "ATTENTION_ATLAS_CHECKPOINTS": str(checkpoints), **more}
-
-
 @contextmanager
 def serving_process(checkpoints: Path, folder: Path) -> Iterator[Served]:
     """Run the app on these checkpoints, configured through the environment. folder: for the files that it writes."""
     (folder / "sitecustomize.py").write_text(AUDIT)
     log, audit = folder / "log", folder / "audit"
     audit.touch()
-    settings = environment(
-        checkpoints,
-        ATTENTION_ATLAS_DEVICE="cpu",
-        ATLAS_AUDIT=str(audit),
-        PYTHONPATH=str(folder),
-        TMPDIR=str(folder),
-    )
+    ours = ("GRADIO_", "ATTENTION_ATLAS_", "SPACE", "HF_")
+    settings = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    settings |= {"ATTENTION_ATLAS_CHECKPOINTS": str(checkpoints), "ATTENTION_ATLAS_DEVICE": "cpu"}
+    settings |= {"ATLAS_AUDIT": str(audit), "PYTHONPATH": str(folder), "TMPDIR": str(folder)}
     with (
         log.open("w") as output,
         running_server("app.py", env=settings, stdout=output, stderr=output) as (port, process),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 
@@ -11,7 +10,7 @@ import pytest
 
 from attention_atlas.model.translator import Translator
 from bench import cuda
-from tests import ROOT
+from tests import run
 from tests.conftest import SENTENCES
 
 
@@ -72,5 +71,4 @@ def test_it_needs_nothing_but_torch_and_sentencepiece():
         "import sys; import bench.cuda; "
         "print([m for m in ('sacrebleu', 'scipy', 'transformers', 'gradio', 'faker') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert run([sys.executable, "-c", code]).strip() == "[]"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
 CPU = torch.device("cpu")
 SCHEDULE = shlex.split(
     "--tokens-per-batch 100 --warmup-updates 20 --cooldown-updates 10 --evaluate-every 100000 --device cpu"

@@ -8,14 +8,13 @@ import os
 import random
 import re
 import shlex
-import subprocess
 
 import pytest
 
 from attention_atlas.model import checkpoint, evaluate, translate
 from attention_atlas.model.training import options
 from attention_atlas.viz import learning_curves
-from tests import ROOT
+from tests import ROOT, run
 from tests.pages import block
 
 WORDS = {
@@ -84,16 +83,7 @@ def test_the_recipe_trains_a_pair_from_aligned_files(readme_bin, tmp_path):
         (tmp_path / f"europarl-v7.sv-en.{language}").write_text("\n".join(sentences) + "\n", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment["PATH"] = f"{readme_bin}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-eu"],
-        input=scaled(recipe()),
-        cwd=tmp_path,
-        env=environment,
-        text=True,
-        timeout=400,
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run(["sh", "-eu"], input=scaled(recipe()), cwd=tmp_path, env=environment, timeout=400)
     parts = {
         name: (tmp_path / f"{name}.sv").read_text(encoding="utf-8").splitlines() for name in ("dev", "test", "train")
     }
@@ -105,4 +95,4 @@ def test_the_recipe_trains_a_pair_from_aligned_files(readme_bin, tmp_path):
     assert [(s["data"], s["beam"], s["sentences"]) for s in scores] == [("test.sv", n, HELD_OUT) for n in (1, 5)]
     assert min(s["bleu"] for s in scores) > 60
     assert (tmp_path / "runs/sv-en/curves.png").read_bytes().startswith(b"\x89PNG")
-    assert done.stdout.splitlines()[-1] == translated[1]
+    assert printed.splitlines()[-1] == translated[1]

@@ -21,10 +21,10 @@ from torch.distributed.run import get_args_parser
 from attention_atlas.model import train
 from recipes import checkpoints
 from recipes.recipe import Stage
-from tests import ROOT
-from tests.programs.train.runs import SMALL, losses
+from tests import ROOT, run
+from tests.programs.train.runs import SMALL, TORCHRUN, losses
 
-TORCHRUN = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node=2"]
+ALONE = [sys.executable, "-m"]
 TIMEOUT = 1200
 SHARED = [
     "attention_atlas.model.train",
@@ -71,10 +71,7 @@ def children(process: int) -> list[int]:
 
 @pytest.mark.parametrize("program", [SHARED[0], *(pytest.param(name, marks=pytest.mark.long) for name in SHARED[1:])])
 def test_torchrun_does_not_consume_options_of_the_program(program):
-    help_text = subprocess.run(
-        [sys.executable, "-m", program, "--help"], cwd=ROOT, capture_output=True, text=True
-    ).stdout
-    options = set(re.findall(r"--[a-z][a-z-]+", help_text)) - {"--run", "--help"}
+    options = set(re.findall(r"--[a-z][a-z-]+", run([*ALONE, program, "--help"]))) - {"--run", "--help"}
     assert {"--device", "--out"} <= options
     for option in options:
         arguments = get_args_parser().parse_args(["--nproc_per_node=2", "-m", program, option, "x"])
@@ -96,28 +93,30 @@ def whole(options, tmp_path_factory) -> Path:
 
 @pytest.mark.long
 def test_two_processes_train_as_one_with_the_whole_batch(options, whole, tmp_path):
-    with start(*TORCHRUN, "-m", "attention_atlas.model.train", "--run-dir", tmp_path / "two", *options) as process:
+    with start(*TORCHRUN, "attention_atlas.model.train", "--run-dir", tmp_path / "two", *options) as process:
         output, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, output
     assert_same(whole, tmp_path / "two")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("first", "second"), [(TORCHRUN, []), ([], TORCHRUN)], ids=["two then one", "one then two"])
+@pytest.mark.parametrize(
+    ("first", "second"), [(TORCHRUN, ALONE), (ALONE, TORCHRUN)], ids=["two then one", "one then two"]
+)
 def test_a_killed_run_continues_with_another_number_of_processes(options, whole, tmp_path, first, second):
-    run, state = tmp_path / "run", tmp_path / "run" / "state.safetensors"
-    command = ["-m", "attention_atlas.model.train", "--run-dir", run, *options]
-    with start(*(first or [sys.executable]), *command) as process:
+    folder, state = tmp_path / "run", tmp_path / "run" / "state.safetensors"
+    command = ["attention_atlas.model.train", "--run-dir", folder, *options]
+    with start(*first, *command) as process:
         while not state.exists() and process.poll() is None:
             time.sleep(0.01)
         os.kill((children(process.pid) or [process.pid])[-1], signal.SIGKILL)
         output, _ = process.communicate(timeout=TIMEOUT)
-    assert process.returncode != 0 and losses(run) == []
-    assert not first or "Signal 9 (SIGKILL) received" in output, output
-    with start(*(second or [sys.executable]), *command, "--resume") as process:
+    assert process.returncode != 0 and losses(folder) == []
+    assert first is not TORCHRUN or "Signal 9 (SIGKILL) received" in output, output
+    with start(*second, *command, "--resume") as process:
         output, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, output
-    assert_same(whole, run)
+    assert_same(whole, folder)
 
 
 @pytest.mark.long
