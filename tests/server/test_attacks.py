@@ -7,7 +7,6 @@ import json
 import random
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -17,15 +16,9 @@ from attention_atlas.viz.questions.registry import QUESTIONS
 from attention_atlas.viz.server.api import ENDPOINTS
 from bench.load import Caller, memory
 from tests import ROOT
-from tests.server.test_serving import Served, serving_process
+from tests.server.conftest import Served
 
 MARK = "Geheimnisvollerweise"
-
-
-@pytest.fixture(scope="module")
-def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving_process(tiny_checkpoint.parent, tmp_path_factory.mktemp("attacked")) as process:
-        yield process
 
 
 @pytest.fixture(autouse=True)

@@ -69,14 +69,6 @@ print(json.dumps({"paths": paths, "statuses": statuses}))
 
 
 @pytest.fixture(scope="module")
-def served(tiny_checkpoint: Path) -> Iterator[tuple[int, int]]:
-    """Serve the tiny model; yield the app's port and process."""
-    with running_app(["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]) as (port, pid):
-        Caller(port).call("translate", [TEXT])
-        yield port, pid
-
-
-@pytest.fixture(scope="module")
 def shipped(shipped_checkpoints: Path) -> Iterator[tuple[int, int]]:
     """Serve the shipped models, whose experiments take seconds; yield the app's port and process."""
     with running_app(["--checkpoints", str(shipped_checkpoints), "--device", "cpu"]) as (port, pid):
@@ -95,13 +87,13 @@ def test_no_request_makes_the_app_fetch_another_address(tiny_checkpoint):
 @pytest.mark.long
 @pytest.mark.parametrize("path", ["/gradio_api/call/translate", "/ask/page_panel"])
 def test_cut_off_bodies_leave_no_memory_behind(served, path):
-    port, pid = served
-    before = memory(pid)
+    Caller(served.port).call("translate", [TEXT])
+    before = memory(served.process.pid)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     body = b'{"data": ["' + b"x" * 7_900_000
 
     def send() -> None:
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
             try:
                 connection.sendall(head.encode() + b"Content-Length: 8000000\r\n\r\n" + body)
                 time.sleep(0.2)
@@ -114,8 +106,8 @@ def test_cut_off_bodies_leave_no_memory_behind(served, path):
     for sender in senders:
         sender.join()
     time.sleep(8)
-    assert memory(pid) - before <= 50
-    assert Caller(port).call("translate", [TEXT])["status"] == "ok"
+    assert memory(served.process.pid) - before <= 50
+    assert Caller(served.port).call("translate", [TEXT])["status"] == "ok"
 
 
 def test_an_incomplete_request_ends_the_connection_after_a_while(served):
@@ -123,8 +115,8 @@ def test_an_incomplete_request_ends_the_connection_after_a_while(served):
     start = b"POST /gradio_api/call/translate HTTP/1.1\r\nHost: localhost\r\n"
     rest = b'Content-Length: 100\r\nContent-Type: application/json\r\n\r\n{"data": '
     with (
-        socket.create_connection(("127.0.0.1", served[0]), timeout=40) as body,
-        socket.create_connection(("127.0.0.1", served[0]), timeout=40) as headers,
+        socket.create_connection(("127.0.0.1", served.port), timeout=40) as body,
+        socket.create_connection(("127.0.0.1", served.port), timeout=40) as headers,
     ):
         body.sendall(start + rest)
         headers.sendall(start)
@@ -134,29 +126,26 @@ def test_an_incomplete_request_ends_the_connection_after_a_while(served):
 
 @pytest.mark.parametrize("path", ["/gradio_api/run/translate", "/gradio_api/call/translate", "/gradio_api/queue/join"])
 def test_a_large_list_is_refused_without_quoting_it(served, path):
-    port, _ = served
     values = [1] * 3_000_000
     for body in (values, {"data": values}, {"data": [values]}, {"data": [TEXT, values]}, {"data": [TEXT, "", values]}):
-        status, answer = Caller(port).post(path, body)
+        status, answer = Caller(served.port).post(path, body)
         assert status in (413, 422) and len(answer) < 1000 and b"1, 1" not in answer
         assert json.loads(answer)["status"] == "error"
 
 
 def test_long_values_are_quoted_in_part(served):
-    port, _ = served
     for values in ([TEXT, "x" * 90_000], [TEXT, "", float("1" * 300)]):
-        answer = Caller(port).call("translate", values)
+        answer = Caller(served.port).call("translate", values)
         assert answer["status"] == "error" and len(answer["message"]) < 1000
 
 
 def test_a_call_reaches_only_the_endpoint_that_it_names(served):
-    port, _ = served
-    numbers = [listener["id"] for listener in json.loads(Caller(port).get("/config")[1])["dependencies"]]
+    numbers = [listener["id"] for listener in json.loads(Caller(served.port).get("/config")[1])["dependencies"]]
     assert len(numbers) > len(ENDPOINTS)
     for number in numbers:
         body = {"data": [], "fn_index": number, "session_hash": "a"}
-        assert Caller(port).post("/gradio_api/run/predict", body)[0] == 404
-        status, answer = Caller(port).post("/gradio_api/run/translate", {**body, "data": [TEXT]})
+        assert Caller(served.port).post("/gradio_api/run/predict", body)[0] == 404
+        status, answer = Caller(served.port).post("/gradio_api/run/translate", {**body, "data": [TEXT]})
         assert status == 200 and json.loads(answer)["data"][0]["status"] == "ok"  # by its name alone
 
 
@@ -220,31 +209,29 @@ def test_a_flood_of_calls_leaves_room_for_others(shipped, way):
     ],
 )
 def test_scripts_of_other_sites_are_refused(served, headers):
-    port, _ = served
     body = json.dumps({"data": [TEXT]}).encode()
     for path in (
         "/gradio_api/call/translate", "/gradio_api/call/v2/translate", "/gradio_api/run/translate",
         "/gradio_api/queue/join", "/gradio_api/cancel", "/gradio_api/mcp/", "/", "/readyz",
     ):  # fmt: skip
         for content_type in ("text/plain", "application/x-www-form-urlencoded", "application/json"):
-            status, answer, _ = Caller(port).send("POST", path, body, {"Content-Type": content_type, **headers})
+            status, answer, _ = Caller(served.port).send("POST", path, body, {"Content-Type": content_type, **headers})
             assert status == 403 and json.loads(answer)["status"] == "error", path
     if "Origin" in headers:  # browsers send it with requests whose answer a script could read
-        assert Caller(port).send("GET", "/config", headers=headers)[0] == 403
+        assert Caller(served.port).send("GET", "/config", headers=headers)[0] == 403
 
 
 def test_the_page_itself_programs_and_links_are_answered(served):
-    port, _ = served
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert Caller(port).send("GET", "/", headers=link)[0] == 200
+    assert Caller(served.port).send("GET", "/", headers=link)[0] == 200
     body = json.dumps({"data": [TEXT]}).encode()
     for headers in (
         {"Sec-Fetch-Site": "same-origin", "Origin": "https://in.front.of.a.proxy"},
         {"Sec-Fetch-Site": "none"},
-        {"Origin": f"http://127.0.0.1:{port}"},
+        {"Origin": f"http://127.0.0.1:{served.port}"},
         {},
     ):
-        assert Caller(port).send("POST", "/gradio_api/run/translate", body, JSON | headers)[0] == 200, headers
+        assert Caller(served.port).send("POST", "/gradio_api/run/translate", body, JSON | headers)[0] == 200, headers
 
 
 @pytest.mark.parametrize(
@@ -261,7 +248,7 @@ def test_the_page_itself_programs_and_links_are_answered(served):
     ],
 )
 def test_every_answer_carries_the_security_headers(served, path):
-    headers = Caller(served[0]).send("GET", path)[2]
+    headers = Caller(served.port).send("GET", path)[2]
     assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer"
     policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
     assert policy["default-src"] == "'self'" and policy["object-src"] == "'none'"
@@ -271,21 +258,21 @@ def test_every_answer_carries_the_security_headers(served, path):
 
 def test_a_list_of_ranges_is_answered_with_the_whole_file(served):
     path = f"/{assets.address()}core/dom.js"
-    status, body, _ = Caller(served[0]).send("GET", path, headers={"Range": "bytes=0-1,0-2"})
+    status, body, _ = Caller(served.port).send("GET", path, headers={"Range": "bytes=0-1,0-2"})
     assert status == 200 and body == (ROOT / "viz/web/core/dom.js").read_bytes()
 
 
 def test_an_unknown_event_is_a_404(served):
     for way in ("call", "call/v2"):
-        status, body = Caller(served[0]).get(f"/gradio_api/{way}/translate/{'0' * 32}")
+        status, body = Caller(served.port).get(f"/gradio_api/{way}/translate/{'0' * 32}")
         assert status == 404 and "no such event" in json.loads(body)["message"]
 
 
 def test_the_listing_of_routes_names_only_the_endpoints(served):
-    status, body = Caller(served[0]).get("/gradio_api/openapi.json")
+    status, body = Caller(served.port).get("/gradio_api/openapi.json")
     named = {path.split("/")[-1] for path in json.loads(body)["paths"] if "{" not in path}
     assert status == 200 and named == set(ENDPOINTS)
-    assert Caller(served[0]).get("/openapi.json")[0] == 404
+    assert Caller(served.port).get("/openapi.json")[0] == 404
 
 
 def test_the_app_is_served_on_an_ipv6_address(tiny_checkpoint):
@@ -321,18 +308,17 @@ def test_allowed_hosts(address, names, answers, refuses) -> None:
 
 def test_a_foreign_host_name_is_refused(served) -> None:
     """DNS rebinding: a page of another site whose name resolves to 127.0.0.1 would share this page's origin."""
-    port, _ = served
     for host, status in (
-        (f"127.0.0.1:{port}", 200),
-        (f"localhost:{port}", 200),
-        (f"LOCALHOST:{port}", 200),
-        (f"[::1]:{port}", 200),
+        (f"127.0.0.1:{served.port}", 200),
+        (f"localhost:{served.port}", 200),
+        (f"LOCALHOST:{served.port}", 200),
+        (f"[::1]:{served.port}", 200),
         ("evil.example", 421),
-        (f"evil.example:{port}", 421),
+        (f"evil.example:{served.port}", 421),
         ("[", 421),
     ):
         question = b'{"fields": {"text": "Hund"}}'
         for method, path, body in (("GET", "/", None), ("POST", "/ask/page_translate", question)):
-            answered, answer, _ = Caller(port).send(method, path, body, {"Host": host, **JSON})
+            answered, answer, _ = Caller(served.port).send(method, path, body, {"Host": host, **JSON})
             assert answered == status, (host, path)
             assert status == 200 or json.loads(answer)["error"] == "invalid"

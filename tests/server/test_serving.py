@@ -7,63 +7,18 @@ import os
 import re
 import runpy
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from attention_atlas import app
 from attention_atlas.viz import assets
-from bench.load import JSON, Caller, memory, running_server
+from bench.load import JSON, Caller, memory
 from tests import ROOT
 
 SECRET = "Geheimnisvollerweise"  # a word that no file and no message of the project contains
-
-# Records every name look-up and every connection of the process from its first import on.
-AUDIT = """
-import os, sys
-def audit(event, arguments):
-    if event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.connect", "socket.sendto"):
-        with open(os.environ["ATLAS_AUDIT"], "a") as file:
-            file.write(f"{event} {arguments!r}\\n")
-sys.addaudithook(audit)
-"""
-
-
-@dataclass
-class Served:
-    process: subprocess.Popen
-    port: int
-    log: Path
-    audit: Path
-
-
-@contextmanager
-def serving_process(checkpoints: Path, folder: Path) -> Iterator[Served]:
-    """Run the app on these checkpoints, configured through the environment. folder: for the files that it writes."""
-    (folder / "sitecustomize.py").write_text(AUDIT)
-    log, audit = folder / "log", folder / "audit"
-    audit.touch()
-    ours = ("GRADIO_", "ATTENTION_ATLAS_", "SPACE", "HF_")
-    settings = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    settings |= {"ATTENTION_ATLAS_CHECKPOINTS": str(checkpoints), "ATTENTION_ATLAS_DEVICE": "cpu"}
-    settings |= {"ATLAS_AUDIT": str(audit), "PYTHONPATH": str(folder), "TMPDIR": str(folder)}
-    with (
-        log.open("w") as output,
-        running_server("app.py", env=settings, stdout=output, stderr=output) as (port, process),
-    ):
-        yield Served(process, port, log, audit)
-
-
-@pytest.fixture(scope="module")
-def served(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving_process(tiny_checkpoint.parent, tmp_path_factory.mktemp("served")) as process:
-        yield process
 
 
 def test_sources_checkpoints_and_system_files_are_not_served(served, tiny_checkpoint):
