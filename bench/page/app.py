@@ -35,7 +35,7 @@ SHOW_NEXT = """() => import(new URL("{store}", document.baseURI)).then(({{ store
   window.shown = next;
   store.set({{ translation: {{ map: maps[next % maps.length] }} }});
 }})"""
-NO_MODELS = SimpleNamespace(made=lambda digest: None)  # stands for Translators: this page has traces only
+NO_MODELS = SimpleNamespace(by_digest=lambda digest: None)  # stands in for Translators: the traces need no model
 
 
 def build(tokens: int, source: int | None = None) -> shell.Page:

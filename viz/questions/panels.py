@@ -73,7 +73,7 @@ def page_panel_act(context: Context, address: Address | None, fields: Mapping) -
     if address is None:
         return EMPTY
     scene = scene_of(context, address, fields)
-    data = {**_data(fields), "act": fields.get("act")}
+    data = {**_read_object(fields, "data"), "act": fields.get("act")}
     answer = panel.act(scene, data, *values_of(panel, scene, fields))
     return answer if isinstance(answer, File) else {"blocks": answer, "about": about(scene.trace)}
 
@@ -84,7 +84,7 @@ def page_panel_fill(context: Context, address: Address | None, fields: Mapping) 
     block."""
     panel = field.read_entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.fill_text})
     scene = scene_of(context, address, fields)
-    return {"fill": panel.call(panel.fill_text, scene, _data(fields), *values_of(panel, scene, fields))}
+    return {"fill": panel.call(panel.fill_text, scene, _read_object(fields, "data"), *values_of(panel, scene, fields))}
 
 
 @question(lane="translate")
@@ -92,7 +92,7 @@ def page_panel_translate(context: Context, address: Address | None, fields: Mapp
     """Return {opens, asks}: the address of the translation that a panel opens in all tabs, and the {step, token} that
     the tab "Why" is then to explain, if any. The fields are those of page_panel, and data from the block."""
     panel = field.read_entry(fields, "panel", {name: panel for name, panel in by_name().items() if panel.translate})
-    scene, data = scene_of(context, address, fields), _data(fields)
+    scene, data = scene_of(context, address, fields), _read_object(fields, "data")
     panel.require(scene)
     trace = panel.translate(scene, data)
     context.traces.add(trace)
@@ -168,15 +168,15 @@ def by_name() -> dict[str, Panel]:
     return {panel.name: panel for panels in PANELS.values() for panel in panels}
 
 
-def _data(fields: Mapping) -> Mapping:
-    data = fields.get("data")
-    return data if isinstance(data, dict) else {}
+def _read_object(fields: Mapping, name: str) -> Mapping:
+    """Return a field that holds an object; {} if it is missing or something else."""
+    value = fields.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def values_of(panel: Panel, scene: Scene, fields: Mapping) -> list[object]:
     """Return the values of a panel's controls; for a missing one its initial value."""
-    values = fields.get("controls")
-    values = values if isinstance(values, dict) else {}
+    values = _read_object(fields, "controls")
     return [
         values[name] if name in values else control.initial(scene.trace, scene.translator)
         for name, control in zip(panel.fields, panel.controls)

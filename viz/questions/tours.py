@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 from attention_atlas.model.trace.address import Address
 from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.tours import guide
 from attention_atlas.viz.tours.tour import tours
-
-all_tours = cache(tours)
 
 
 @question(lane="model")
@@ -18,7 +15,7 @@ def page_stop(context: Context, address: Address | None, fields: Mapping) -> Ans
     """Return a stop of a tour with its measured claims. The fields are tour, stop (from 1), and direction ("" for the
     page's)."""
     direction = None if address is None else address.direction
-    return guide.stop_payload(context.translators, all_tours(), fields, direction)
+    return guide.stop_payload(context.translators, tours(), fields, direction)
 
 
 @question(lane="model")
@@ -31,4 +28,4 @@ def page_task(context: Context, address: Address | None, fields: Mapping) -> Ans
 @question(lane="page")
 def page_offer(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the choices for a worksheet: tours with questions, directions, and kinds of questions."""
-    return guide.worksheet_options(context.translators, all_tours())
+    return guide.worksheet_options(context.translators, tours())

@@ -47,16 +47,13 @@ def route(context: Context) -> Route:
     limits = context.limits
 
     async def respond(request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in QUESTIONS:
-            return _response(404, refusal("invalid", "There is no such question."))
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != JSON:
             return _response(415, refusal("invalid", f"A question is sent as {JSON}."))
         body = await to_thread.run_sync(_read, await request.body())
         if body is None:
             return _response(422, refusal("invalid", "A question is one JSON object."))
-        compute = functools.partial(answer_or_refusal, limits, functools.partial(ask, context, name, body))
-        content = await to_thread.run_sync(compute)
+        compute = functools.partial(ask, context, request.path_params["name"], body)
+        content = await to_thread.run_sync(answer_or_refusal, limits, compute)
         if isinstance(content, Generator):
             return StreamingResponse(_lines(content, limits), media_type=LINES, headers=HEADERS)
         compress = "gzip" in request.headers.get("accept-encoding", "")

@@ -39,7 +39,7 @@ from attention_atlas.viz.server.middleware import (
 )
 from attention_atlas.viz.server.request_queue import ADDRESS_SHARE, PAGE_SHARE, TRANSLATE_WIDTH, RequestQueue
 
-READS, WRITES = ("GET", "HEAD", "OPTIONS"), ("POST",)
+READS = ("GET", "HEAD", "OPTIONS")
 
 # Routes by which programs call an endpoint: with one request (run, api) or two (call).
 CALLS = re.compile(r"/gradio_api/(call/v2|call|run|api)/([^/]+)/?")
@@ -50,7 +50,8 @@ QUESTION = re.compile(r"/ask/([^/]+)")  # the page's questions (viz/server/ask.p
 JOIN, STREAM = "/gradio_api/queue/join", "/gradio_api/queue/data"
 SUMMARY = "/monitoring/summary"  # the call counts that Gradio's API page requests
 LISTING = "/gradio_api/openapi.json"
-MAX_NAME = 255  # bytes of a file's name; the system raises an error for longer ones
+MAX_FILE_NAME = 255  # bytes; the system raises an error for longer ones
+MAX_NAMES = 10_000  # of events and of sessions whose answers can still be fetched
 
 _READ = {
     "/",
@@ -112,7 +113,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         path, method = below(scope), scope["method"]
-        result = RESULTS.fullmatch(path) if method not in WRITES else None
+        result = RESULTS.fullmatch(path) if method != "POST" else None
         if self.hosts is not None and host_name(scope) not in self.hosts:
             # DNS rebinding: another site whose name resolves to this machine would share this page's origin.
             words = "This server does not answer to this host name; its option --hosts lists those that it answers to."
@@ -125,7 +126,7 @@ class Guard:
             await answer(send, 404, refusal("invalid", UNKNOWN_EVENT))
         elif path == LISTING:
             await self.app({**scope, "headers": []}, receive, list_endpoints_only(send))
-        elif method not in WRITES:
+        elif method != "POST":
             await self.app(scope, receive, send)
         else:
             try:
@@ -193,7 +194,7 @@ class Guard:
             await work
 
 
-def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
+def is_offered(method: str, path: str, calls: Container[str]) -> bool:
     """Return whether the app answers this method at this path.
 
     Args:
@@ -203,7 +204,7 @@ def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
     """
     if path == MCP_PATH or path.startswith(f"{MCP_PATH}/"):
         return True
-    if method in WRITES:
+    if method == "POST":
         call, question = CALLS.fullmatch(path), QUESTION.fullmatch(path)
         if question is not None:
             return question[1] in QUESTIONS
@@ -211,7 +212,7 @@ def is_offered(method: str, path: str, calls: Container[str] = ()) -> bool:
         return path in _WRITTEN or is_page_call or (call is not None and call[2] in ENDPOINTS)
     if method not in READS:
         return False
-    if any(len(name.encode()) > MAX_NAME for name in path.split("/")):
+    if any(len(name.encode()) > MAX_FILE_NAME for name in path.split("/")):
         return False
     result = RESULTS.fullmatch(path)
     if result is not None:
@@ -223,14 +224,14 @@ class SingleUseNames:
     """The names of events or sessions whose answers can still be fetched, each once. Gradio would let a client wait for
     an unknown name without end."""
 
-    def __init__(self, max_names: int = 10_000) -> None:
-        self._max_names, self._names = max_names, OrderedDict()
+    def __init__(self) -> None:
+        self._names: OrderedDict[str, bool] = OrderedDict()
 
     def add(self, name: object) -> None:
-        """Add a name; beyond the maximum the oldest is dropped. Anything but a string is ignored."""
+        """Add a name; beyond MAX_NAMES the oldest is dropped. Anything but a string is ignored."""
         if isinstance(name, str):
             self._names[name] = True
-            while len(self._names) > self._max_names:
+            if len(self._names) > MAX_NAMES:
                 self._names.popitem(last=False)
 
     def take(self, name: str) -> bool:
@@ -350,11 +351,11 @@ class BodyReader:
     """Reads request bodies, limited in size, time and total memory. `bytes_held` counts the bodies of requests that are
     not answered yet."""
 
-    def __init__(self, max_total: int = MAX_TOTAL, seconds: float = BODY_SECONDS) -> None:
-        self.max_total, self.seconds, self.bytes_held = max_total, seconds, 0
+    def __init__(self) -> None:
+        self.bytes_held = 0
 
     @contextlib.asynccontextmanager
-    async def read(self, receive: Receive, limit: int, content_length: int = 0) -> AsyncIterator[bytes]:
+    async def read(self, receive: Receive, limit: int, content_length: int) -> AsyncIterator[bytes]:
         """Read a whole body for the `async with` block that answers it.
 
         Raises BodyRefused for a body of more than `limit` bytes, one that arrives too slowly, or one that exceeds the
@@ -363,9 +364,9 @@ class BodyReader:
         body = bytearray()  # a single block, which the allocator returns to the system at once
         try:
             try:
-                await asyncio.wait_for(self._read(receive, limit, content_length, body), self.seconds)
+                await asyncio.wait_for(self._read(receive, limit, content_length, body), BODY_SECONDS)
             except TimeoutError:
-                raise BodyRefused(408, f"The request did not arrive within {self.seconds:g} seconds.") from None
+                raise BodyRefused(408, f"The request did not arrive within {BODY_SECONDS:g} seconds.") from None
             yield bytes(body)
         finally:
             self.bytes_held -= len(body)
@@ -383,7 +384,7 @@ class BodyReader:
                 continue
             if max(size, content_length) > limit:
                 refusal = BodyRefused(413, f"The request is larger than {limit:,} bytes.")
-            elif size > SMALL and self.bytes_held + len(part) > self.max_total:
+            elif size > SMALL and self.bytes_held + len(part) > MAX_TOTAL:
                 refusal = BodyRefused(503, "Too many large requests arrive at once. Please try again in a moment.")
             else:
                 self.bytes_held += len(part)

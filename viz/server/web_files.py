@@ -55,14 +55,12 @@ class FirstPaint:
     """
 
     def __init__(self, app: App, lent: bool = False) -> None:
-        self.app, self.lent = app, lent
-        self._head = b""
+        self.app, self._head = app, head(lent).encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET" or below(scope) != "/":
             await self.app(scope, receive, send)
             return
-        self._head = self._head or head(self.lent).encode()
         compress = any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])
 
         async def finish(start: dict, body: bytes) -> None:

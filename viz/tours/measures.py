@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from functools import wraps
+from functools import partial, wraps
 
 import numpy as np
 
@@ -55,12 +55,8 @@ def points(value: float) -> str:
     return f"{100 * value:.1f}".removesuffix(".0")
 
 
-def error(value: float) -> str:
-    """Format a difference that should be 0."""
-    return compact(value, 2)
-
-
 count, nats = "{:.0f}".format, "{:.1f}".format
+error = partial(compact, digits=2)  # a difference that should be 0
 
 
 @dataclass(frozen=True)
@@ -189,7 +185,7 @@ def moved(scene: StopScene) -> Measured:
 @measure("source")
 def pieces(scene: StopScene) -> Measured:
     """Count the pieces of the pair's source word."""
-    spelled = " + ".join(display_text(scene.trace.source_tokens, [i]) for i in scene.source)
+    spelled = " + ".join(display_text(scene.trace.source_tokens[i]) for i in scene.source)
     return Measured(float(len(scene.source)), count, {"pieces": spelled})
 
 
@@ -216,10 +212,10 @@ def uneven(scene: StopScene) -> Measured:
         float(p.max() - p.min()),
         points,
         {
-            "piece": display_text(trace.target_tokens, [step]),
+            "piece": display_text(trace.target_tokens[step]),
             "least": tenths(float(p.min())),
             "most": tenths(float(p.max())),
-            "other": display_text((rival,), (0,)),
+            "other": display_text(rival),
             "p": share(probability),
         },
     )
@@ -386,7 +382,7 @@ def forced(scene: StopScene) -> Measured:
     )
     rest = forced_trace.log_probability[step + 1 :]
     also = {
-        "second": display_text(forced_trace.target_tokens, [step]),
+        "second": display_text(forced_trace.target_tokens[step]),
         "p": share(float(np.exp(forced_trace.log_probability[step]))),
         "instead": forced_trace.translation,
     }

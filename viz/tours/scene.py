@@ -90,9 +90,9 @@ def text_of(tokens: Sequence[str], positions: Sequence[int]) -> str:
     return "".join(tokens[i] for i in positions).replace(SPACE, "")
 
 
-def display_text(tokens: Sequence[str], positions: Sequence[int]) -> str:
-    """Return the text of tokens, with a sign for a single space."""
-    return text_of(tokens, positions) or "␣"
+def display_text(token: str) -> str:
+    """Return the text of a token, with a sign for a single space."""
+    return token.replace(SPACE, "") or "␣"
 
 
 def _find(tokens: Sequence[str], words: Sequence[str]) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from attention_atlas.viz import assets
@@ -136,7 +137,8 @@ def read(path: Path) -> Tour:
     return Tour(path.stem, sentences=sentences, stops=stops, **fields)
 
 
-def tours() -> dict[str, Tour]:
+@cache
+def tours() -> Mapping[str, Tour]:
     """Return all tours by name, in the order of order.json."""
     order = json.loads((FOLDER / "order.json").read_text(encoding="utf-8"))
     return {name: read(FOLDER / f"{name}.json") for name in order}
