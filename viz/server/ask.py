@@ -60,8 +60,7 @@ def route(context: Context) -> Route:
         if isinstance(content, File):
             disposition = {"content-disposition": f"attachment; filename*=UTF-8''{quote(content.name, safe='')}"}
             return await to_thread.run_sync(_response, 200, content.content, compress, content.media_type, disposition)
-        text = await to_thread.run_sync(_text, content)
-        return _response(200, text, compress)
+        return await to_thread.run_sync(_response, 200, content, compress)
 
     return Route("/ask/{name}", respond, methods=["POST"])
 
