@@ -29,10 +29,11 @@ COLUMNS = read_columns()
 LARGEST = prod(len(set(column)) for column in COLUMNS) // 2
 
 
-def captions(count: int) -> list[tuple[str, str]]:
-    """Return `count` different (German, English) pairs. A larger count continues the list of a smaller one.
+def texts(count: int, language: str) -> list[str]:
+    """Return one side of `count` different (German, English) pairs; English for a language that the grammar lacks.
 
-    Raises ValueError for more than half of the captions that the grammar has.
+    A larger count continues the list of a smaller one. Raises ValueError for more than half of the captions that the
+    grammar has.
     """
     if count > LARGEST:
         raise ValueError(f"the grammar gives at most {LARGEST:,} captions, not {count:,}")
@@ -41,13 +42,8 @@ def captions(count: int) -> list[tuple[str, str]]:
     while len(pairs) < count:
         phrases = [generator.choice(column) for column in COLUMNS]
         pairs["".join(german for german, _ in phrases) + ".", "".join(english for _, english in phrases) + "."] = None
-    return list(pairs)
-
-
-def texts(count: int, language: str) -> list[str]:
-    """Return one side of the pairs; English for a language that the grammar lacks."""
     side = LANGUAGES.index(language) if language in LANGUAGES else 1
-    return [pair[side] for pair in captions(count)]
+    return [pair[side] for pair in pairs]
 
 
 def source_texts(translator: Translator, count: int) -> list[str]:

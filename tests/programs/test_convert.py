@@ -67,10 +67,15 @@ def test_a_checkpoint_is_stored_as_float16_on_request(saved, tmp_path):
     assert checkpoint.load(tmp_path / "ours").model.config == checkpoint.load(saved).model.config
 
 
-def test_weights_of_a_converted_file_are_memory_mapped(saved, tmp_path):
+@pytest.fixture()
+def out(saved, tmp_path) -> Path:
+    """The folder of the converted model."""
+    convert.main([str(saved), "--out", str(tmp_path / "ours")])
+    return tmp_path / "ours"
+
+
+def test_weights_of_a_converted_file_are_memory_mapped(saved, out):
     """No tensor is copied: each lies in the pages of the file, with the strides of the original."""
-    out = tmp_path / "ours"
-    convert.main([str(saved), "--out", str(out)])
     assert load_file(out / "model.safetensors")["embedding.weight"].shape[0] == 64
     expected, loaded = checkpoint.load(saved).model.state_dict(), checkpoint.load(out).model.state_dict()
     pages = [
@@ -83,10 +88,8 @@ def test_weights_of_a_converted_file_are_memory_mapped(saved, tmp_path):
         assert torch.equal(loaded[name], tensor) and loaded[name].stride() == tensor.stride()
 
 
-def test_a_file_of_the_former_layout_opens(saved, tmp_path):
+def test_a_file_of_the_former_layout_opens(out):
     """In the former layout, only matrices with at least as many rows as columns are transposed."""
-    out = tmp_path / "ours"
-    convert.main([str(saved), "--out", str(out)])
     expected = checkpoint.load(out).model.state_dict()
     tall = {
         name: (t.t() if t.ndim == 2 and t.shape[0] >= t.shape[1] else t).contiguous() for name, t in expected.items()
@@ -100,9 +103,7 @@ def test_a_file_of_the_former_layout_opens(saved, tmp_path):
     )
 
 
-def test_a_transposed_file_is_validated(saved, tmp_path):
-    out = tmp_path / "ours"
-    convert.main([str(saved), "--out", str(out)])
+def test_a_transposed_file_is_validated(out):
     state = load_file(out / "model.safetensors")
     save_file(state, out / "model.safetensors")  # without the metadata about its layout
     with pytest.raises(ValueError, match="has shape"):

@@ -45,23 +45,18 @@ def outputs(cell: nbformat.NotebookNode) -> list[str]:
     return [part for output in cell.outputs for part in sorted(output.get("data", {output.get("name", ""): None}))]
 
 
+def all_outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
 def text(notebook: nbformat.NotebookNode) -> str:
     return "\n".join(
-        output.get("text", "") + str(output.get("data", {}).get("text/plain", ""))
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
+        output.get("text", "") + str(output.get("data", {}).get("text/plain", "")) for output in all_outputs(notebook)
     )
 
 
 def outputs_of(notebook: nbformat.NotebookNode, media_type: str) -> list[str]:
-    return [
-        output.data[media_type]
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-        if media_type in output.get("data", {})
-    ]
+    return [output.data[media_type] for output in all_outputs(notebook) if media_type in output.get("data", {})]
 
 
 @pytest.mark.parametrize("name", PATHS)

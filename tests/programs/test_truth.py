@@ -107,8 +107,11 @@ def test_a_signal_is_compared_with_its_baseline():
 
 
 @pytest.fixture()
-def folder(tiny_checkpoint, tmp_path):
-    """A folder with a checkpoint, its card, and data of four sentences."""
+def where(tiny_checkpoint, tmp_path, monkeypatch):
+    """A folder with a checkpoint, its card, and data of four sentences, on which BENCHES are measured.
+
+    PAIRS are the held-out pairs and the good translations.
+    """
     shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
     (tmp_path / "tiny" / "README.md").write_text(f"Before.\n\n{HEADING}\n\nOld.\n\n## After\n")
     data = tmp_path / "data"
@@ -121,8 +124,12 @@ def folder(tiny_checkpoint, tmp_path):
     for name, lines in (("judged", [header, *rows]), ("pairs", [[a, b, b[::-1]] for a, b in PAIRS])):
         with gzip.open(data / f"{name}.tsv.gz", "wt", encoding="utf-8") as file:
             file.write("\n".join("\t".join(line) for line in lines) + "\n")
-    held_out = {"tatoeba": PAIRS, "formal": PAIRS}
-    return tmp_path, held_out
+    monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
+    monkeypatch.setattr("attention_atlas.model.truth.report.read_benchmarks", lambda: BENCHES)
+    monkeypatch.setattr(benchmark.Bench, "held_out", lambda self, part: {"tatoeba": PAIRS, "formal": PAIRS})
+    good = [detection.Row(*pair, frozenset()) for pair in PAIRS]
+    monkeypatch.setattr(detection, "good_translations", lambda *_: good)
+    return tmp_path
 
 
 BENCHES = [
@@ -143,18 +150,7 @@ BENCHES = [
 ]
 
 
-def patch_data(monkeypatch, held_out: dict) -> None:
-    """Measure BENCHES on these held-out pairs, with PAIRS as good translations."""
-    monkeypatch.setattr(truth, "read_benchmarks", lambda: BENCHES)
-    monkeypatch.setattr("attention_atlas.model.truth.report.read_benchmarks", lambda: BENCHES)
-    monkeypatch.setattr(benchmark.Bench, "held_out", lambda self, part: held_out)
-    good = [detection.Row(*pair, frozenset()) for pair in PAIRS]
-    monkeypatch.setattr(detection, "good_translations", lambda *_: good)
-
-
-def test_every_kind_is_measured_and_a_stopped_run_continues(folder, monkeypatch, capsys):
-    where, held_out = folder
-    patch_data(monkeypatch, held_out)
+def test_every_kind_is_measured_and_a_stopped_run_continues(where, monkeypatch, capsys):
     options = ["--checkpoint", str(where / "tiny"), "--data", str(where / "data")]
     monkeypatch.setitem(truth.KINDS, "contrastive", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -196,9 +192,7 @@ def test_every_kind_is_measured_and_a_stopped_run_continues(folder, monkeypatch,
     assert "elsewhere" in capsys.readouterr().out
 
 
-def test_an_imported_model_is_measured(folder, monkeypatch, tmp_path):
-    where, held_out = folder
-    patch_data(monkeypatch, held_out)
+def test_an_imported_model_is_measured(where, tmp_path):
     theirs.FAMILIES["marian"](tmp_path / "marian").save_pretrained(tmp_path / "marian")
     truth.main(["--checkpoint", str(tmp_path / "marian"), "--data", str(where / "data")])
     values = json.loads((tmp_path / "marian" / "truth.json").read_text())
