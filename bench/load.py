@@ -87,14 +87,18 @@ class Caller:
         """Send a body as JSON."""
         return self.send("POST", path, json.dumps(body).encode(), JSON)[:2]
 
-    def call(self, endpoint: str, data: list) -> dict:
-        """Return the answer of an endpoint. A full queue is an answer as well, with status "error" and error "busy"."""
-        status, body = self.post(f"/gradio_api/call/{endpoint}", {"data": data})
+    def call(self, endpoint: str, data: list | dict) -> dict:
+        """Return the answer of an endpoint. A full queue is an answer as well, with status "error" and error "busy".
+
+        data: the values of the fields in order, or by name
+        """
+        path, body = ("call/v2", data) if isinstance(data, dict) else ("call", {"data": data})
+        status, body = self.post(f"/gradio_api/{path}/{endpoint}", body)
         if status == 503:
             return json.loads(body)
         if status != 200:
             raise ValueError(f"HTTP {status}: {body[:200]!r}")
-        status, body = self.get(f"/gradio_api/call/{endpoint}/{json.loads(body)['event_id']}")
+        status, body = self.get(f"/gradio_api/{path}/{endpoint}/{json.loads(body)['event_id']}")
         event, _, data_line = body.decode().strip().rpartition("\n")
         if status != 200 or not event.endswith("event: complete"):
             raise ValueError(f"HTTP {status}: {body[:200]!r}")

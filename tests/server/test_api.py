@@ -1,11 +1,10 @@
-"""Tests of the named endpoints, called by gradio_client, curl and raw HTTP."""
+"""Tests of the named endpoints, called by gradio_client and by raw HTTP; test_readme_api.py calls one by curl."""
 
 from __future__ import annotations
 
 import base64
 import io
 import json
-import subprocess
 
 import numpy as np
 import pytest
@@ -322,27 +321,11 @@ def test_a_failed_request_does_not_affect_the_next_one(client, tiny_url, tiny_tr
     assert ask(client, "translate", TEXT)["translation"] == expected
 
 
-def curl(url: str, body: str) -> dict:
-    """Call an endpoint with curl: one request returns an event's id, a second one its answer."""
-
-    def run(*options: str) -> str:
-        return subprocess.run(
-            ["curl", "-sS", "--max-time", "20", *options], check=True, capture_output=True, text=True
-        ).stdout
-
-    response = run(url, "-H", "Content-Type: application/json", "-d", body)
-    event, data = run("-N", f"{url}/{json.loads(response)['event_id']}").strip().split("\n")
-    assert event == "event: complete"
-    (answer,) = json.loads(data.removeprefix("data: "))
-    return answer
-
-
-def test_calls_by_curl(tiny_url, tiny_translator):
-    url = f"{tiny_url}gradio_api/call/v2/translate"
+def test_calls_by_the_names_of_fields(port, tiny_translator):
     expected = tiny_translator.translate(TEXT).translation
-    assert curl(url, json.dumps({"text": TEXT}))["translation"] == expected
-    assert curl(url, json.dumps({"text": TEXT, "direction": "de-en"}))["translation"] == expected
-    answer = curl(url, '{"text": "half a pair: \\ud800"}')
+    for fields in ({"text": TEXT}, {"text": TEXT, "direction": "de-en"}):
+        assert Caller(port).call("translate", fields)["translation"] == expected
+    answer = Caller(port).call("translate", {"text": "half a pair: \ud800"})
     assert answer["status"] == "error" and "half of a surrogate pair at character 14" in answer["message"]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -17,7 +17,7 @@ import pytest
 from attention_atlas.viz import assets
 from attention_atlas.viz.server.api import ENDPOINTS
 from attention_atlas.viz.server.options import allowed_hosts
-from bench.load import JSON, Caller, memory, running_app
+from bench.load import JSON, Caller, Server, memory, running_app
 from bench.ports import free_port
 from tests import ROOT, run
 
@@ -276,20 +276,18 @@ def test_the_listing_of_routes_names_only_the_endpoints(served):
 
 
 def test_the_app_is_served_on_an_ipv6_address(tiny_checkpoint):
-    port = free_port()
-    options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu", "--host", "::", "--port", str(port)]
-    process = subprocess.Popen([sys.executable, "app.py", *options], cwd=ROOT, stdout=subprocess.DEVNULL)
+    command = ("app.py", "--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu", "--host", "::")
+    server = Server(free_port(), command).start()
     try:
         began, status = time.monotonic(), None
-        while status is None and time.monotonic() - began < 60 and process.poll() is None:
+        while status is None and time.monotonic() - began < 60 and server.process.poll() is None:
             try:
-                status = urllib.request.urlopen(f"http://[::1]:{port}/healthz", timeout=20).status
+                status = urllib.request.urlopen(f"http://[::1]:{server.port}/healthz", timeout=20).status
             except OSError:
                 time.sleep(0.1)
         assert status == 200
     finally:
-        process.kill()
-        process.wait()
+        server.end(signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from attention_atlas import app
-from attention_atlas.viz import assets
 from bench.load import JSON, Caller, memory
 from tests import ROOT
 
@@ -40,12 +39,6 @@ def test_sources_checkpoints_and_system_files_are_not_served(served, tiny_checkp
         ):
             status, body = Caller(served.port).get(route)
             assert status in (400, 403, 404), (route, status, body[:100])
-
-
-def test_what_the_page_needs_is_served(served):
-    for name in ("core/dom.js", "page/page.css", "explorer/explorer.js"):
-        status, body = Caller(served.port).get(f"/{assets.address()}{name}")
-        assert status == 200 and body == (ROOT / "viz/web" / name).read_bytes()
 
 
 @pytest.mark.parametrize(
