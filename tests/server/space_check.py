@@ -7,12 +7,9 @@ walks through every tab, and the API answers. Fails on anything missing, any con
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,9 +18,12 @@ from pathlib import Path
 from huggingface_hub import metadata_load
 from playwright.sync_api import Page, sync_playwright
 
+from attention_atlas.model.program import CommandLine, run_program
 from bench.load import Caller, running_server
 from bench.page.stage import launch_chromium
-from tests import ROOT
+from tests import ROOT, run
+from tests.page.browser import watched
+from tests.programs.release import copy_sources
 
 REQUIRED = {"title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "license"}
 OPTIONAL = (
@@ -55,50 +55,38 @@ def front_matter() -> dict[str, object]:
 
 def copy_of_repository(folder: Path, checkpoints: Path) -> Path:
     """Copy the files that git knows, and the checkpoints, as an upload to a Space does."""
-    space = folder / "app"
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
-    for name in filter(None, map(os.fsdecode, names)):
-        if (ROOT / name).is_symlink():
-            continue  # an upload to a Space leaves links out
-        (space / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, space / name)
+    space, names = folder / "app", {*run(["git", "ls-files", "-z"]).split("\0")}
+    copy_sources(space, lambda name: name in names and not (ROOT / name).is_symlink())  # an upload leaves links out
     shutil.copytree(checkpoints, space / "checkpoints", dirs_exist_ok=True)
     return space
 
 
 def clean_python(folder: Path) -> Path:
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    run([sys.executable, "-m", "venv", folder / "venv"])
     python = folder / "venv" / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*install, "-r", ROOT / "requirements.txt", "spaces", "-c", ROOT / "constraints.txt"], check=True)
+    run([*install, "-r", ROOT / "requirements.txt", "spaces", "-c", ROOT / "constraints.txt"])
     return python
 
 
 def walk(page: Page, url: str) -> None:
     """Open the page, translate, and open every tab. Raises ValueError for any problem that the browser reports."""
     problems: list[str] = []
-    page.on("console", lambda m: m.type == "error" and problems.append(f"console: {m.text}"))
-    page.on("pageerror", lambda e: problems.append(f"page error: {e}"))
-    page.on(
-        "request",
-        lambda r: (
-            not re.match(r"(https?://(127\.0\.0\.1|localhost)[:/]|data:|blob:|about:)", r.url)
-            and problems.append(f"request to {r.url}")
-        ),
-    )
-    page.goto(url)
-    page.wait_for_selector("#translation-text", timeout=60_000)
-    first = page.inner_text("#translation-text")
-    box = page.locator("#source-text textarea, #source-text input").first
-    box.fill("Zwei Kinder bauen eine Burg aus Sand.")
-    box.press("Enter")
-    page.wait_for_function(
-        "first => document.querySelector('#translation-text')?.textContent !== first", arg=first, timeout=30_000
-    )
-    tabs = page.get_by_role("tab").all_inner_texts()
-    for name in tabs:
-        page.get_by_role("tab", name=name, exact=True).first.click()
-        page.wait_for_timeout(1_500)
+    page.outlives = False  # the server runs as long as the page
+    with watched(page, problems):
+        page.goto(url)
+        page.wait_for_selector("#translation-text", timeout=60_000)
+        first = page.inner_text("#translation-text")
+        box = page.locator("#source-text textarea, #source-text input").first
+        box.fill("Zwei Kinder bauen eine Burg aus Sand.")
+        box.press("Enter")
+        page.wait_for_function(
+            "first => document.querySelector('#translation-text')?.textContent !== first", arg=first, timeout=30_000
+        )
+        tabs = page.get_by_role("tab").all_inner_texts()
+        for name in tabs:
+            page.get_by_role("tab", name=name, exact=True).first.click()
+            page.wait_for_timeout(1_500)
     if not tabs:
         problems.append("the page has no tabs")
     print(f"walked through: {', '.join(tabs)}")
@@ -149,11 +137,7 @@ def check(checkpoints: Path, keep_python: Path | None) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.server.space_check",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = CommandLine("python -m tests.server.space_check", __doc__)
     parser.add_argument(
         "--checkpoints", type=Path, default=Path(os.environ.get("ATTENTION_ATLAS_CHECKPOINTS", ROOT / "checkpoints"))
     )
@@ -163,7 +147,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError, subprocess.SubprocessError) as error:
-        sys.exit(f"error: {error}")
+    run_program(main)
