@@ -22,6 +22,7 @@ from bench.page.stage import launch_chromium
 from bench.ports import free_port
 
 TEXT = "Der Zug nach Hamburg hat heute zwanzig Minuten Verspätung."
+FIELD, CANDIDATE = "#source-text :is(textarea, input)", ".atlas-stepper button.candidate"
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
 
 
@@ -55,23 +56,11 @@ def script_files(session: CDPSession) -> set[str]:
     }
 
 
-def type_sentence(page: Page) -> None:
-    page.locator("#source-text :is(textarea, input)").press("Enter")
-
-
-def force_token(page: Page) -> None:
-    page.locator(".atlas-stepper button.candidate").nth(1).click()
-
-
-def open_panel(page: Page) -> None:
-    page.locator("#why-fold > summary").click()
-
-
 # name: (tab that is open, question that answers, action)
 ACTIONS: dict[str, tuple[str, str, Callable[[Page], None]]] = {
-    "a typed sentence": ("explorer", "page_translate", type_sentence),
-    "a forced token": ("stepper", "page_step", force_token),
-    "a panel of Why": ("why", "page_panel", open_panel),
+    "a typed sentence": ("explorer", "page_translate", lambda page: page.locator(FIELD).press("Enter")),
+    "a forced token": ("stepper", "page_step", lambda page: page.locator(CANDIDATE).nth(1).click()),
+    "a panel of Why": ("why", "page_panel", lambda page: page.locator("#why-fold > summary").click()),
 }
 
 
@@ -91,7 +80,7 @@ def paths(checkpoints: Path) -> dict[str, list[str]]:
         files = {}
         for name, (tab, question, act) in ACTIONS.items():
             page.locator(f"#tab-{tab}-button").click()
-            page.locator("#source-text :is(textarea, input)").fill(TEXT)
+            page.locator(FIELD).fill(TEXT)
             page.wait_for_timeout(8000)
             script_files(session)
             python.names = set()

@@ -41,7 +41,8 @@ class LentProcess:
     def GPU(self, *, duration):
         def decorate(handler):
             if inspect.isgeneratorfunction(handler):
-                whole = self.GPU(duration=duration)(functools.wraps(handler)(_listed(handler)))
+                # The real package sends the values one by one.
+                whole = self.GPU(duration=duration)(functools.wraps(handler)(lambda *args: [*handler(*args)]))
                 return functools.wraps(handler)(lambda *args: (part for part in whole(*args)))
 
             @functools.wraps(handler)
@@ -62,12 +63,6 @@ class LentProcess:
             return lent
 
         return decorate
-
-
-def _listed(handler):
-    """Collect a generator's values in a list; the real package sends them one by one."""
-    listed = lambda *args: [*handler(*args)]  # noqa: E731
-    return listed
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from attention_atlas.model.analysis.alignment.links import glosses
@@ -13,7 +11,6 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.survey.survey import DirectionSurvey
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire import fields
 from attention_atlas.viz.wire.tiles import is_large
 from attention_atlas.viz.words import Words, say
 
@@ -101,11 +98,6 @@ def gloss_words(trace: TranslationTrace, survey: DirectionSurvey | None) -> dict
         return None
     source, target = glosses(trace, survey.linked_by if survey else ())
     return {"source": source, "target": target}
-
-
-def translate_second(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
-    """Translate data["text"] by the plain model of the scene, in its direction. ValueError if it cannot be read."""
-    return scene.translator.translate(fields.read_text(data, "text"), scene.trace.direction)
 
 
 def compare_words(scene: Scene, first: TranslationTrace) -> dict:

@@ -121,7 +121,7 @@ def page_cut(context: Context, address: Address | None, fields: Mapping) -> Answ
 def page_beside(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Translate a second sentence with the same model and return its maps. The field is text."""
     scene = scene_of(context, address, {})
-    trace = compare.translate_second(scene, fields)
+    trace = scene.translator.translate(field.read_text(fields, "text"), scene.trace.direction)
     context.traces.add(trace)
     return {"kept": explorer_payload(context.translators, trace)}
 
