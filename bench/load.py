@@ -140,8 +140,17 @@ class Server:
         return self
 
     def wait(self) -> Server:
-        wait_until_served(self.port, self.process)
-        return self
+        """Wait for the first page. Raises ValueError if the process ends or takes too long."""
+        started = time.monotonic()
+        while time.monotonic() - started < START_LIMIT:
+            if self.process.poll() is not None:
+                raise ValueError(f"the server ended with status {self.process.returncode}")
+            try:
+                if Caller(self.port).get("/")[0] == 200:
+                    return self
+            except OSError:
+                time.sleep(0.05)
+        raise ValueError(f"the server answered nothing within {START_LIMIT} seconds")
 
     def end(self, by: signal.Signals = signal.SIGTERM, seconds: float = 20) -> Server:
         self.process.send_signal(by)
@@ -171,20 +180,6 @@ def running_app(options: list[str], *, python: str = sys.executable) -> Iterator
     """Run the app within the context; yield its port and process id."""
     with running_server(*APP, *options, python=python) as (port, process):
         yield port, process.pid
-
-
-def wait_until_served(port: int, process: subprocess.Popen) -> float:
-    """Return the seconds until the first page. Raises ValueError if the process ends or takes too long."""
-    started = time.monotonic()
-    while time.monotonic() - started < START_LIMIT:
-        if process.poll() is not None:
-            raise ValueError(f"the server ended with status {process.returncode}")
-        try:
-            if Caller(port).get("/")[0] == 200:
-                return time.monotonic() - started
-        except OSError:
-            time.sleep(0.05)
-    raise ValueError(f"the server answered nothing within {START_LIMIT} seconds")
 
 
 def load(port: int, callers: int, seconds: float) -> Load:
