@@ -263,8 +263,8 @@ def test_a_list_of_ranges_is_answered_with_the_whole_file(served):
 
 
 def test_an_unknown_event_is_a_404(served):
-    for way in ("call", "call/v2"):
-        status, body = Caller(served.port).get(f"/gradio_api/{way}/translate/{'0' * 32}")
+    for route in ("call", "call/v2"):
+        status, body = Caller(served.port).get(f"/gradio_api/{route}/translate/{'0' * 32}")
         assert status == 404 and "no such event" in json.loads(body)["message"]
 
 

@@ -25,7 +25,7 @@ SMALL = (
 
 
 def copy_weights(model, config) -> peers.Tutorial:
-    """The tutorial's model with our weights."""
+    """Return the tutorial's model with our weights."""
     theirs = peers.Tutorial(config).eval()
     with torch.no_grad():
         theirs.embedding.weight.copy_(model.embedding.weight)

@@ -7,7 +7,9 @@ import sys
 import time
 
 import pytest
+import torch
 
+from attention_atlas.model.training.batches import Batch
 from attention_atlas.model.translator import Translator
 from bench import cuda
 from tests import run
@@ -33,13 +35,13 @@ def test_every_part_is_reported_even_where_one_fails(small, monkeypatch, tiny_ch
 
     monkeypatch.setitem(cuda.PARTS, "half_precision", broken)
     cuda.main(["--checkpoint", str(tiny_checkpoint), "--device", "cpu", "--json", str(tmp_path / "out.json")])
-    found = json.loads((tmp_path / "out.json").read_text())
-    assert set(found) == {"device", "checkpoint", "digest", *cuda.PARTS}
-    assert found["same_as_cpu"]["passed"] and found["same_as_cpu"]["largest_map_difference"] == 0
-    assert found["half_precision"]["failed"] == "RuntimeError: no kernel" and "failed" in found["memory"]
-    assert [row["tokens_an_update"] for row in found["training"]["bfloat16"]] == [128, 256]
-    assert all(row["tokens_a_second"] > 0 and row["mfu"] is None for row in found["training"]["bfloat16"])
-    rows = found["translation"]["with_all_maps"]
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert set(report) == {"device", "checkpoint", "digest", *cuda.PARTS}
+    assert report["same_as_cpu"]["passed"] and report["same_as_cpu"]["largest_map_difference"] == 0
+    assert report["half_precision"]["failed"] == "RuntimeError: no kernel" and "failed" in report["memory"]
+    assert [row["tokens_an_update"] for row in report["training"]["bfloat16"]] == [128, 256]
+    assert all(row["tokens_a_second"] > 0 and row["mfu"] is None for row in report["training"]["bfloat16"])
+    rows = report["translation"]["with_all_maps"]
     assert [(row["tokens"], row["batch"]) for row in rows] == [(4, 1), (4, 2), (6, 1), (6, 2)]
     assert all(row["gpu_ms"] > 0 and row["cpu_ms"] > 0 for row in rows)
 
@@ -51,15 +53,11 @@ def test_no_part_begins_after_the_end(tiny_checkpoint):
 
 
 def test_operations_count_each_weight_six_times_a_token(tiny_model):
-    import torch
-
-    from attention_atlas.model.training.batches import Batch
-
-    one = torch.ones((2, 3), dtype=torch.long)
+    ids = torch.ones((2, 3), dtype=torch.long)
     weights = [
         sum(p.numel() for p in stack.parameters() if p.ndim > 1) for stack in (tiny_model.encoder, tiny_model.decoder)
     ]
-    batch = Batch(one, one[:, :2], one[:, :2], 4)
+    batch = Batch(ids, ids[:, :2], ids[:, :2], 4)
     expected = 6 * (weights[0] * 6 + weights[1] * 4 + tiny_model.embedding.weight.numel() * 4)
     assert cuda.update_operations(tiny_model, batch) == expected
 

@@ -1,4 +1,4 @@
-"""python -m bench.own: its folders open, what it says a step reads is what it reads, and its report is complete."""
+"""python -m bench.own: its folders open, the weights that a step reads are counted, and its report is complete."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from bench.made import shapes
 
 
 @pytest.mark.long
-def test_the_report_is_complete_and_its_ratios_are_its_own(tmp_path):
+def test_the_report_is_complete_and_its_ratios_follow_from_its_times(tmp_path):
     pytest.importorskip("transformers")
     out, threads = tmp_path / "found.json", torch.get_num_threads()
     try:
         own.main(["--shapes", "tiny", "--repeats", "1", "--starts", "1", "--threads", "1", "--json", str(out)])
     finally:
         torch.set_num_threads(threads)
-    found = {m["name"]: m["value"] for m in json.loads(out.read_text())}
-    assert found.keys() >= {
-        f"tiny_{way}_{what}"
-        for way in ("converted", "direct", "old_pickle")
-        for what in ("opening_to_first_translation", "anonymous_memory", "anonymous_by_weights")
+    values = {m["name"]: m["value"] for m in json.loads(out.read_text())}
+    assert values.keys() >= {
+        f"tiny_{folder}_{quantity}"
+        for folder in ("converted", "direct", "old_pickle")
+        for quantity in ("opening_to_first_translation", "anonymous_memory", "anonymous_by_weights")
     } | {"tiny_step", "tiny_step_by_roofline", "tiny_conversion", "processor"}
-    # Random weights never end: the one that may have no more tokens than its source is measured beside the other.
-    assert 0 < found["tiny_of_that_number_of_steps"] < found["tiny_endless_number_of_steps"]
+    # Random weights never end a sentence, so one translation is limited to the length of its source.
+    assert 0 < values["tiny_of_that_number_of_steps"] < values["tiny_endless_number_of_steps"]
     parts = ("opening", "encoder", "steps", "maps_and_trace")
-    assert sum(found[f"tiny_of_that_{part}"] for part in parts) <= found["tiny_converted_opening_to_first_translation"]
-    assert found["tiny_translate_maps_ratio"] == pytest.approx(
-        found["tiny_translate_maps_theirs_1"] / found["tiny_translate_maps_ours"]
+    whole = values["tiny_converted_opening_to_first_translation"]
+    assert sum(values[f"tiny_of_that_{part}"] for part in parts) <= whole
+    assert values["tiny_translate_maps_ratio"] == pytest.approx(
+        values["tiny_translate_maps_theirs_1"] / values["tiny_translate_maps_ours"]
     )
-    assert found["tiny_bandwidth"] > 0 and found["tiny_conversion"] > 0
+    assert values["tiny_bandwidth"] > 0 and values["tiny_conversion"] > 0
 
 
 def test_the_weights_of_a_step_are_counted_one_by_one(tmp_path):
@@ -46,7 +47,7 @@ def test_the_weights_of_a_step_are_counted_one_by_one(tmp_path):
     assert translator.directions == ("de-en",) and translator.translate("Der kleine Hund.").target_ids
 
 
-def test_so_are_those_of_t5_which_has_no_biases(tmp_path):
+def test_the_weights_of_a_step_of_t5_which_has_no_biases_are_counted(tmp_path):
     pytest.importorskip("transformers")
     translator = Translator.load(shapes.write(shapes.random_model("t5-tiny"), tmp_path / "t5"), "cpu")
     config = shapes.SHAPES["t5-tiny"]

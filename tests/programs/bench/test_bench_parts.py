@@ -32,7 +32,7 @@ def test_it_reports_each_part_with_its_bound(tiny_checkpoint, capsys, tmp_path):
 @pytest.mark.skipif(not packing_is_supported(), reason="this processor's PyTorch packs no float16")
 @pytest.mark.parametrize("rows", [1, 100])
 def test_products_of_packed_matrices_are_counted(rows):
-    """Or a method that multiplies by them takes less time than its bound."""
+    """Otherwise a method that multiplies by them would take less time than its bound."""
     product = packed(nn.Parameter(torch.randn(16, 48).half().float().t()))
     assert why.count_flops(lambda: product(torch.randn(rows, 3, 16))) == 2 * rows * 3 * 16 * 48
 
@@ -44,12 +44,12 @@ def test_a_panel_is_timed_to_its_first_part_and_to_its_last(tiny_checkpoint, cap
         yield [blocks.text(f"{scene.output.hidden.shape[1]} rows")]
 
     words = ("title", "look", "section")
-    shown = [
+    panels = [
         Panel("streams", *words, streams),
         Panel("at-once", *words, lambda scene: []),
         Panel("other", *words, None),
     ]
-    monkeypatch.setattr(parts.registry, "PANELS", {"tab": shown})
+    monkeypatch.setattr(parts.registry, "PANELS", {"tab": panels})
     options = ["--sections", "panels", "--panels", "streams", "at-once", "--runs", "1"]
     parts.main(["--checkpoint", str(tiny_checkpoint), *options])
     first, at_once = map(json.loads, capsys.readouterr().out.splitlines())

@@ -1,4 +1,4 @@
-"""The toy's benchmark runs and says what it measured; how long it took is no test's business."""
+"""python -m bench.toy: it runs and prints what it measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m bench.why: what is timed is what the page asks for, and the operations are counted."""
+"""python -m bench.why: it times the works of the page and counts their operations."""
 
 from __future__ import annotations
 
