@@ -180,22 +180,15 @@ def test_options_come_from_the_command_line_then_the_environment(monkeypatch):
     assert (app.parse([]).host, app.parse([]).port, app.parse([]).device) == ("127.0.0.1", 7860, None)
     monkeypatch.setenv("SPACE_ID", "someone/atlas")
     assert app.parse([]).host == "0.0.0.0"
-    for variable, value in (
-        ("GRADIO_SERVER_NAME", "10.0.0.1"),
-        ("GRADIO_SERVER_PORT", "8000"),
-        ("ATTENTION_ATLAS_DEVICE", "cpu"),
-        ("ATTENTION_ATLAS_CONCURRENCY", "3"),
-        ("ATTENTION_ATLAS_CHECKPOINTS", "/weights"),
+    for variable, value, option, expected in (
+        ("GRADIO_SERVER_NAME", "10.0.0.1", "host", "10.0.0.1"),
+        ("GRADIO_SERVER_PORT", "8000", "port", 8000),
+        ("ATTENTION_ATLAS_DEVICE", "cpu", "device", "cpu"),
+        ("ATTENTION_ATLAS_CONCURRENCY", "3", "concurrency", 3),
+        ("ATTENTION_ATLAS_CHECKPOINTS", "/weights", "checkpoints", Path("/weights")),
     ):
         monkeypatch.setenv(variable, value)
-    args = app.parse([])
-    assert (args.host, args.port, args.device, args.concurrency, args.checkpoints) == (
-        "10.0.0.1",
-        8000,
-        "cpu",
-        3,
-        Path("/weights"),
-    )
+        assert getattr(app.parse([]), option) == expected
     assert app.parse(["--port", "9000"]).port == 9000
     assert app.parse([]).model == []
     monkeypatch.setenv("ATTENTION_ATLAS_MODELS", "one/model  other/model")
