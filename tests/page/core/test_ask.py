@@ -186,7 +186,7 @@ def test_a_question_that_is_stopped_has_no_answer_or_parts(page) -> None:
 
 def test_a_subscriber_is_called_when_its_field_changes(page) -> None:
     heard = page.evaluate("""() => {
-      const store = atlas.createStore({ address: null, asked: null }), heard = [];
+      const { store } = atlas, heard = [];
       store.follow(["address"], ({ address }) => heard.push(address));
       store.set({ asked: { step: 1 } });
       store.set({ address: { text: "a" }, asked: null });

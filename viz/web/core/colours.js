@@ -5,26 +5,18 @@ import { cssVariable } from "./dom.js";
 const parseHex = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 
 /**
- * Return 256 steps [red, green, blue] that interpolate between colours, which are "#rrggbb" in order.
- * @param {string[]} colours
+ * Return a function from a share, 0 to 1, to [red, green, blue]. It has 256 steps, interpolated between the colours.
+ * @param {string[]} colours "#rrggbb" each
  */
-export function colourSteps(colours) {
+export function sequentialScale(colours) {
   const stops = colours.map(parseHex);
-  return Array.from({ length: 256 }, (_, step) => {
+  const steps = Array.from({ length: 256 }, (_, step) => {
     const at = (step / 255) * (stops.length - 1),
       low = Math.min(Math.floor(at), stops.length - 2);
     return stops[low].map((value, i) =>
       Math.round(value + (at - low) * (stops[low + 1][i] - value)),
     );
   });
-}
-
-/**
- * Return a function from a share, 0 to 1, to [red, green, blue].
- * @param {string[]} colours
- */
-export function sequentialScale(colours) {
-  const steps = colourSteps(colours);
   return (/** @type {number} */ share) => steps[Math.round(Math.max(0, Math.min(1, share)) * 255)];
 }
 

@@ -9,7 +9,7 @@ import { arrowStep, clamp } from "./keys.js";
  */
 
 /**
- * @param {Heading} heading @param {string} kind "corner", "column" or "row" @param {string | null} role
+ * @param {any} heading a Heading @param {string} kind "corner", "column" or "row" @param {string | null} role
  * @param {boolean} quiet hidden from screen readers
  */
 function createHeading(heading, kind, role, quiet) {
@@ -17,9 +17,7 @@ function createHeading(heading, kind, role, quiet) {
     text,
     title = text,
     act = null,
-  } = typeof heading === "object" && heading?.text !== undefined
-    ? heading
-    : { text: /** @type {any} */ (heading) };
+  } = heading.text === undefined ? { text: heading } : heading;
   const isButton = act && !quiet;
   return el(
     isButton ? "button" : "span",
@@ -101,7 +99,7 @@ export function createGrid(
   const root = el(
     "div",
     {
-      class: `atlas-grid ${kind}`,
+      class: `atlas-grid ${kind}${rows ? "" : " bare"}`,
       role: act || quiet ? "group" : "grid",
       "aria-label": name,
       style: `--columns: ${cells[0]?.length ?? 0}`,
@@ -111,7 +109,6 @@ export function createGrid(
       line(rows ? createHeading(rows[r], "row", role("rowheader"), quiet) : null, ...row),
     ),
   );
-  root.classList.toggle("bare", !rows);
 
   function move(/** @type {number} */ row, /** @type {number} */ column) {
     if (!walks) return;

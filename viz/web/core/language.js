@@ -10,6 +10,11 @@
 /** @type {Record<string, Template> | null} English -> translation; null: the page is in English */
 let translations = null;
 
+/** @type {Record<string, string>} language of the page -> address of its words, a file of viz/web/words/ */
+export const wordFiles = JSON.parse(
+  /** @type {any} */ (document.querySelector("script[data-languages]"))?.dataset.languages ?? "{}",
+);
+
 /** Keep <html lang>, which Gradio sets later to the language of its own labels. @param {string} language */
 function keepPageLanguage(language) {
   const page = document.documentElement;

@@ -50,8 +50,7 @@ export const explorerMaps = { key: () => null, weights: () => null };
 // --- Across a reload --------------------------------------------------------------------------------------------------
 
 const STORAGE_KEY = "atlas-left";
-const sentenceOf = (/** @type {string} */ hash) =>
-  new URLSearchParams(hash.replace(/^#/, "")).get("text");
+const fieldsOf = (/** @type {string} */ hash) => new URLSearchParams(hash.replace(/^#/, ""));
 
 /**
  * Return what the page stored when it was left, if this load is a reload or a step in the history. The address may have
@@ -61,7 +60,7 @@ function readSavedPage() {
   try {
     const saved = JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? ""),
       [navigation] = performance.getEntriesByType("navigation");
-    const isSame = sentenceOf(saved.hash) === sentenceOf(location.hash);
+    const isSame = fieldsOf(saved.hash).get("text") === fieldsOf(location.hash).get("text");
     return /** @type {any} */ (navigation).type !== "navigate" && isSame ? saved : null;
   } catch {
     return null; // nothing is stored, or storage is not available
@@ -85,7 +84,7 @@ const explorerLink = () => new URLSearchParams(tabLinks.explorer?.() || "");
 // The sentence to restore, until it is drawn or the visitor types another. Until then nothing new is stored, because the
 // page still shows its first example.
 /** @type {string | null} */
-let sentenceToRestore = savedPage && new URLSearchParams(savedPage.view).get("text");
+let sentenceToRestore = savedPage && fieldsOf(savedPage.view).get("text");
 addEventListener("input", (event) => {
   if (event.isTrusted) sentenceToRestore = null;
 });
@@ -113,8 +112,7 @@ addEventListener("pagehide", () => {
 // --- Reading and writing the address ----------------------------------------------------------------------------------
 
 /** Return the fields of the page's address, or those to restore. */
-export const pageLink = () =>
-  new URLSearchParams((savedPage ? savedPage.view : location.hash).replace(/^#/, ""));
+export const pageLink = () => fieldsOf(savedPage ? savedPage.view : location.hash);
 
 /**
  * Return the page's address with other fields. It names the path and the query, because "#..." alone would resolve

@@ -1,11 +1,8 @@
 // Mounts a component on Gradio's page; viz/component.py calls mount() from each component's script.
 import { loadStyle } from "./dom.js";
-import { loadWords } from "./language.js";
+import { loadWords, wordFiles } from "./language.js";
 
-const script = /** @type {HTMLScriptElement | null} */ (
-  document.querySelector("script[data-languages]")
-);
-const wordsLoaded = script && loadWords(JSON.parse(script.dataset.languages ?? "{}"));
+const wordsLoaded = loadWords(wordFiles);
 
 /**
  * Call a component's function `(root, api)` once its words and style sheets have loaded.

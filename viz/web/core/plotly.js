@@ -30,7 +30,4 @@ export function enqueueDrawing(draw) {
   return /** @type {Promise<Awaited<T>>} */ (drawing);
 }
 
-const yieldToPage = () => {
-  const { scheduler } = /** @type {any} */ (globalThis);
-  return scheduler?.yield ? scheduler.yield() : new Promise((resolve) => setTimeout(resolve));
-};
+const yieldToPage = () => new Promise((resolve) => setTimeout(resolve));

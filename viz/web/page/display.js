@@ -1,7 +1,7 @@
 // The menu of the page's language, colours and text size. The browser stores the choices, and
 // early.js applies them before the first paint.
 import { el, menu } from "../core/dom.js";
-import { t } from "../core/language.js";
+import { t, wordFiles } from "../core/language.js";
 import { replaceQuery } from "../core/links.js";
 
 const STORAGE_KEY = "atlas-display";
@@ -21,11 +21,8 @@ const languageName = (language) =>
     .replace(/^./u, (first) => first.toLocaleUpperCase(language));
 
 export function createDisplayMenu() {
-  const script = /** @type {HTMLElement | null} */ (
-    document.querySelector("script[data-languages]")
-  );
-  const languages = ["en", ...Object.keys(JSON.parse(script?.dataset.languages ?? "{}"))];
-  const choices = readChoices();
+  const languages = ["en", ...Object.keys(wordFiles)],
+    choices = readChoices();
   function choose(name, value) {
     choices[name] = value || undefined;
     try {

@@ -1,8 +1,5 @@
 // The state of the page, which all its parts share: store.set() changes fields, store.follow() listens to them.
 
-// Compared by identity when set; comparing it as JSON would be slow.
-const LARGE_FIELDS = ["translation"];
-
 /**
  * @typedef {object} State
  * @property {any} address of the translation (model/trace/address.py); null: none, or one that no server can repeat
@@ -20,47 +17,41 @@ const LARGE_FIELDS = ["translation"];
  * @property {number | null} pinned step of the pinned token
  */
 
-/**
- * Create a store.
- * @template {Record<string, any>} S
- * @param {S} state
- */
-export function createStore(state) {
-  /** @type {{names: string[], callback: (state: S) => void}[]} */
-  const followers = [];
-  const isSame = (/** @type {string} */ name, /** @type {any} */ value) =>
-    !LARGE_FIELDS.includes(name) && JSON.stringify(value) === JSON.stringify(state[name]);
-  return {
-    state,
-    /** Set fields, then call each follower of a changed field once. @param {Partial<S>} changes */
-    set(changes) {
-      const changed = Object.keys(changes).filter((name) => !isSame(name, changes[name]));
-      Object.assign(state, changes);
-      for (const { names, callback } of followers)
-        if (names.some((name) => changed.includes(name))) callback(state);
-    },
-    /**
-     * Call a function with the state after each change of these fields.
-     * @param {string[]} names @param {(state: S) => void} callback
-     */
-    follow: (names, callback) => {
-      followers.push({ names, callback });
-    },
-  };
-}
+/** @type {State} */
+const state = {
+  address: null,
+  translation: null,
+  translating: null,
+  direction: { entry: null, pair: null, menus: null, offer: { sentences: [], cost: null } },
+  beam: "1",
+  isOutdated: false,
+  drawCount: 0,
+  toy: null,
+  selection: null,
+  asked: null,
+  pinned: null,
+};
+/** @type {{names: string[], callback: (state: State) => void}[]} */
+const followers = [];
 
-export const store = createStore(
-  /** @type {State} */ ({
-    address: null,
-    translation: null,
-    translating: null,
-    direction: { entry: null, pair: null, menus: null, offer: { sentences: [], cost: null } },
-    beam: "1",
-    isOutdated: false,
-    drawCount: 0,
-    toy: null,
-    selection: null,
-    asked: null,
-    pinned: null,
-  }),
-);
+/** Whether a field has a value already. A translation is large: each counts as another. @param {string} name @param {any} value */
+const isSame = (name, value) =>
+  name !== "translation" && JSON.stringify(value) === JSON.stringify(state[name]);
+
+export const store = {
+  state,
+  /** Set fields, then call each follower of a changed field once. @param {Partial<State>} changes */
+  set(changes) {
+    const changed = Object.keys(changes).filter((name) => !isSame(name, changes[name]));
+    Object.assign(state, changes);
+    for (const { names, callback } of followers)
+      if (names.some((name) => changed.includes(name))) callback(state);
+  },
+  /**
+   * Call a function with the state after each change of these fields.
+   * @param {string[]} names @param {(state: State) => void} callback
+   */
+  follow(names, callback) {
+    followers.push({ names, callback });
+  },
+};

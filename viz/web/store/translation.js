@@ -56,11 +56,10 @@ export function returnToTranslation(text) {
 /**
  * Show the translation at an address (model/trace/address.py).
  * @param {any} address
- * @param {{asks?: any, fill?: any}} [options] asks: {step, token} to ask the tab "Why" about; fill: the text and the menus'
+ * @param {{asks?: any, fill?: any}} [more] asks: {step, token} to ask the tab "Why" about; fill: the text and the menus'
  *   entries for the controls
  */
-export const openAddress = (address, { asks = null, fill = null } = {}) =>
-  requestTranslation({ address }, { asks, ...(fill ? { fill } : {}) });
+export const openAddress = (address, more = {}) => requestTranslation({ address }, more);
 
 onRetrained((address) => openAddress(address));
 if (savedPage?.toy) store.set({ toy: savedPage.toy });
