@@ -38,9 +38,7 @@ async function overlayMap({ rows, columns, codec, data, ...descriptor }, { kinds
     attention: false,
     hidden: null,
     joint,
-    sourceColumns: joint
-      ? keys.filter((key) => key.positions[0] < sourceLength).length
-      : keys.length,
+    sourceColumns: keys.filter((key) => key.positions[0] < sourceLength).length,
     titles: { rows: rows.title, columns: columns.title },
   };
 }

@@ -266,16 +266,10 @@ export function toCsv(map, pairs = null) {
   const quoted = (text) => `"${inert(text).replaceAll('"', '""')}"`;
   const number = (value) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(9))));
   const width = map.columns.length;
-  const lines = [
-    ["query \\ key", ...map.columns.map((column) => column.label)].map(quoted).join(","),
-  ];
-  map.rows.forEach((row, r) =>
-    lines.push(
-      [
-        quoted(pairs?.[r].join(" → ") ?? row.label),
-        ...Array.from(map.values.subarray(r * width, (r + 1) * width), number),
-      ].join(","),
-    ),
-  );
-  return lines.join("\r\n") + "\r\n";
+  const heading = ["query \\ key", ...map.columns.map(({ label }) => label)].map(quoted);
+  const rows = map.rows.map(({ label }, r) => [
+    quoted(pairs?.[r].join(" → ") ?? label),
+    ...Array.from(map.values.subarray(r * width, (r + 1) * width), number),
+  ]);
+  return [heading, ...rows].map((cells) => `${cells.join(",")}\r\n`).join("");
 }

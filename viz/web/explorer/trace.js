@@ -201,15 +201,8 @@ export function encodeWeights(weights) {
     codes[i] = code >> 8;
     codes[weights.length + i] = code & 255;
   });
-  return `=${base64(codes)}`;
-}
-
-function base64(data) {
-  if (data.toBase64) return data.toBase64();
-  const parts = [];
-  for (let i = 0; i < data.length; i += 32768)
-    parts.push(String.fromCharCode(...data.subarray(i, i + 32768)));
-  return btoa(parts.join(""));
+  const characters = () => Array.from(codes, (code) => String.fromCharCode(code)).join("");
+  return `=${codes.toBase64?.() ?? btoa(characters())}`;
 }
 
 // Reduce a map to `size` cells a side by the maximum of each block, so that thin lines stay

@@ -10,9 +10,9 @@ const TIP = 5; // length of an arrow's tip
 
 /**
  * An arrow through points, with rounded corners: its line and its tip.
- * @param {any[]} points [x, y] each @param {string} [kind] class names
+ * @param {string} kind class names @param {...any} points [x, y] each
  */
-function drawArrow(points, kind = "") {
+function drawArrow(kind, ...points) {
   const [last, before] = [points.at(-1), points.at(-2)];
   // The point at a distance from one point towards another, at most half-way.
   const towards = ([x0, y0], [x1, y1], distance) => {
@@ -127,33 +127,22 @@ export function flow(block, afterInsert, api) {
           end = [above.enter, above.bottom],
           turn = below.top - 3; // leaves space for the tip
         const corners = [start[0], end[0]].map((x) => [x, turn]);
-        arrows.push(...drawArrow([start, ...(start[0] === end[0] ? [] : corners), end]));
+        arrows.push(...drawArrow("", start, ...(start[0] === end[0] ? [] : corners), end));
       }
     }
     for (const { plus, node } of residuals) {
       const { x, y, left } = placeOf(plus),
         edge = placeOf(node.closest(".layers")).left + 7,
         below = placeOf(node).bottom + 3;
-      const points = [
-        [x, below],
-        [edge, below],
-        [edge, y],
-        [left, y],
-      ];
-      arrows.push(...drawArrow(points));
+      arrows.push(...drawArrow("", [x, below], [edge, below], [edge, y], [left, y]));
     }
     for (const reader of readers) {
       const start = placeOf(memory),
         end = placeOf(reader),
         columns = [memory, reader].map((node) => placeOf(node.closest(".column"))),
-        between = (columns[0].right + columns[1].left) / 2;
-      const points = [
-        [start.right, start.y],
-        [between, start.y],
-        [between, end.y],
-        [end.left, end.y],
-      ];
-      arrows.push(...drawArrow(points, "memory"));
+        between = (columns[0].right + columns[1].left) / 2,
+        [from, to] = [start, end].map(({ y }) => [between, y]);
+      arrows.push(...drawArrow("memory", [start.right, start.y], from, to, [end.left, end.y]));
     }
     lines.replaceChildren(...arrows);
     lines.setAttribute("viewBox", `0 0 ${root.offsetWidth} ${root.offsetHeight}`);

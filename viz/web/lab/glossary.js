@@ -35,9 +35,12 @@ const TERMS = [
   ],
 ];
 const CHINESE = /[\u3040-\u9fff]/, // these words have no spaces between them
-  KOREAN = /[\uac00-\ud7af]/, // these words have endings
-  BEFORE = "(?<![\\p{L}\\p{M}])",
+  KOREAN = /[\uac00-\ud7af]/; // these words have endings
+const BEFORE = "(?<![\\p{L}\\p{M}])",
   AFTER = "(?![\\p{L}\\p{M}])";
+const BOUNDARIES = { none: ["", ""], before: [BEFORE, ""], both: [BEFORE, AFTER] };
+const boundariesOf = (spelling) =>
+  BOUNDARIES[CHINESE.test(spelling) ? "none" : KOREAN.test(spelling) ? "before" : "both"];
 
 let terms = null; // of the page's language: {pattern, explanations: Map of a spelling -> explanation}
 function getTerms() {
@@ -47,17 +50,9 @@ function getTerms() {
     for (const spelling of toText(spellings).split("|"))
       explanations.set(spelling.toLowerCase(), toText(explanation));
   // One alternative for all spellings with the same boundaries: \p{L} is expensive to compile.
-  const alternative = (belongs, before, after) => {
-    const spellings = [...explanations.keys()].filter(belongs);
-    return spellings.length ? [`${before}(?:${spellings.join("|")})${after}`] : [];
-  };
-  const isChinese = (spelling) => CHINESE.test(spelling),
-    isKorean = (spelling) => KOREAN.test(spelling);
-  const alternatives = [
-    ...alternative(isChinese, "", ""),
-    ...alternative(isKorean, BEFORE, ""),
-    ...alternative((spelling) => !isChinese(spelling) && !isKorean(spelling), BEFORE, AFTER),
-  ];
+  const alternatives = [...Map.groupBy(explanations.keys(), boundariesOf)].map(
+    ([[before, after], spellings]) => `${before}(?:${spellings.join("|")})${after}`,
+  );
   terms = { pattern: new RegExp(alternatives.join("|"), "giu"), explanations };
   return terms;
 }

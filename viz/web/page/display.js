@@ -63,11 +63,7 @@ export function createDisplayMenu() {
         choice(
           "theme",
           t("Colours"),
-          [
-            ["", t("as the system says")],
-            ["light", t("light")],
-            ["dark", t("dark")],
-          ],
+          Object.entries({ "": t("as the system says"), light: t("light"), dark: t("dark") }),
           new URL(location.href).searchParams.get("__theme"),
         ),
         choice("size", t("Text size"), Object.entries(SIZES), choices.size ?? 1),

@@ -78,10 +78,8 @@ export default function languages(root) {
   // If both sides would be the same language, the other side takes the language that this one had.
   function choose(changed) {
     const next = { ...value, ...changed };
-    if (next.source === next.target)
-      [next.source, next.target] = changed.source
-        ? [next.source, value.source]
-        : [value.target, next.target];
+    if (next.source === next.target && changed.source) next.target = value.source;
+    else if (next.source === next.target) next.source = value.target;
     if (next.source === value.source && next.target === value.target) return;
     if (!next.sources.includes(next.source) || !next.targets.includes(next.target)) return;
     value = next;

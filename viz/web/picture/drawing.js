@@ -83,16 +83,11 @@ function drawBox(node, look, place, parts) {
     const paint = { fill: fill ?? "none", stroke, "stroke-width": stroke && first.width };
     parts.push(outlineRect(at, -inset, look.borderTopStyle, rx, "3 2", paint));
   }
-  const [right, bottom] = [at.x + at.width, at.y + at.height];
-  const edges = [
-    { x1: at.x, y1: at.y, x2: right, y2: at.y },
-    { x1: right, y1: at.y, x2: right, y2: bottom },
-    { x1: at.x, y1: bottom, x2: right, y2: bottom },
-    { x1: at.x, y1: at.y, x2: at.x, y2: bottom },
-  ];
+  const { x, y, width: wide, height: tall } = at,
+    edges = [`h${wide}`, `m${wide} 0v${tall}`, `m0 ${tall}h${wide}`, `v${tall}`];
   sides.forEach(({ width, stroke }, i) => {
     if (!isEven && width && stroke)
-      parts.push(svg("line", { ...edges[i], stroke, "stroke-width": width }));
+      parts.push(svg("path", { d: `M${x} ${y}${edges[i]}`, stroke, "stroke-width": width }));
   });
   const width = parseFloat(look.outlineWidth),
     outline = parseColour(look.outlineColor);

@@ -124,7 +124,6 @@ export function createViews(hooks) {
     focus: () => first()?.focus(),
     hint: () =>
       toText(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shownView]) || HINTS[shownView]),
-    name: () => shownView,
     large,
     compare,
   };
