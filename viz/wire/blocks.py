@@ -1,4 +1,4 @@
-"""Blocks: the JSON-ready parts of a panel, which viz/web/lab/panel.js draws.
+"""Blocks: the JSON-ready parts of a panel, which viz/web/lab/blocks.js draws.
 
 A panel is a list of blocks (text, formula, facts, cards, row, stack, folded, slot, table, figure, flow, maps, bars,
 marked, links; other modules of this folder add some). A table's cell is a string or the result of one of the cell

@@ -162,10 +162,10 @@ async function readAnswer(contents, part, shows) {
   try {
     for await (const answer of contents) {
       const field = Object.keys(shows).find((name) => answer[name]);
-      const next = field ? shows[field] : null;
-      if (show && show !== next) show(null);
+      const next = shows[field];
+      if (show !== next) show?.(null);
       show = next;
-      if (show && field) {
+      if (show) {
         show(answer[field]);
         continue;
       }

@@ -172,7 +172,7 @@ export function createDrawing(explorer) {
       thumbnails.select(scene.state);
       read(words.mapReading(scene.state, scene.trace, scene.map));
     },
-    tell: (text) => status.replaceChildren(text),
+    tell: (message) => status.replaceChildren(toText(message)),
     title,
     caption: () => `${scene.trace.text} → ${scene.trace.translation}`,
   };

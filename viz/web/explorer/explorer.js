@@ -2,7 +2,7 @@
 // and what the server answers.
 import { ask as askServer } from "../core/ask.js";
 import { debounce, el, showInvitation, onThemeChange } from "../core/dom.js";
-import { toText, t } from "../core/language.js";
+import { t } from "../core/language.js";
 import { explorerMaps, tabOpeners, pageLink, tabLinks } from "../core/links.js";
 import { createPicture } from "../picture/copy.js";
 import { store } from "../store/store.js";
@@ -51,6 +51,7 @@ export default function explorer(root, api) {
 
   // --- its parts --------------------------------------------------------------------------------------------------
   // The parts call each other. A callback may name a part that is created further down: it runs later.
+  const tell = (message) => drawing.tell(message);
   const maps = createMaps({ scene, ask, isPointed, show: showPart, tell });
   const controls = createControls(overlays, update, (key) => {
     scene.trace = traceByKey(key);
@@ -225,10 +226,6 @@ export default function explorer(root, api) {
   function ask(name, { address }, fields) {
     const { selection, asked } = store.state;
     return askServer(`page_${name}`, { address, fields: { ...fields, selection, asked } });
-  }
-
-  function tell(message) {
-    drawing.tell(toText(message));
   }
 
   // Draw a part of a translation that has arrived: layers, thumbnails, strips, tiles, an overlay, or an exact weight of a

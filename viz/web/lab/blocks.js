@@ -4,13 +4,19 @@ import { button, download, el, rangeField, table as tableOf } from "../core/dom.
 import { cellAt } from "../core/keys.js";
 import { localizeNumber, toText, t } from "../core/language.js";
 import { copyLink, linkFields, showHead } from "../core/links.js";
+import { links } from "../heads/links.js";
+import { survey } from "../heads/survey.js";
+import { pick, take } from "../heads/take.js";
+import { grid, heads } from "./heads.js";
 import { math } from "./math.js";
+import { matrix } from "./matrix.js";
 import { createFigure } from "../picture/figure.js";
 import { flow } from "./figure1.js";
 import { bars, maps, drawNumbers } from "./maps.js";
 import { createScrollBox } from "./scroll.js";
 import { svgToFile } from "../picture/copy.js";
 import { elementSvg } from "../picture/drawing.js";
+import { words } from "../why/choices.js";
 import { askQuestion } from "../why/question.js";
 
 /**
@@ -207,9 +213,12 @@ function exports(block, afterInsert, api) {
   ]);
 }
 
-// The functions that draw most types of blocks; panel.js adds the others.
-export const SIMPLE_BLOCKS = {
-  frames,
+const LARGE_BLOCKS = { bars, exports, flow, frames, grid, heads, maps, matrix, table, words };
+const SURVEY_BLOCKS = { links, pick, survey, take };
+// The functions that draw blocks, by type of block.
+export const BLOCKS = {
+  ...LARGE_BLOCKS,
+  ...SURVEY_BLOCKS,
   text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
   formula: (b) =>
     el("p", { class: "formula" }, [
@@ -270,14 +279,9 @@ export const SIMPLE_BLOCKS = {
         ]),
       ),
     ]),
-  maps,
-  bars,
-  exports,
-  table,
   figure: (b, afterInsert, api) =>
     createFigure(b, afterInsert, {
       describePicture: api.describePicture,
       follow: (to) => follow(to, api),
     }),
-  flow,
 };

@@ -5,16 +5,11 @@ import { toText, t } from "../core/language.js";
 import { explorerMaps, panelLinks, openLink } from "../core/links.js";
 import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
-import { links } from "../heads/links.js";
-import { survey } from "../heads/survey.js";
-import { createProgress, pick, take } from "../heads/take.js";
+import { createProgress } from "../heads/take.js";
 import { carryFigures } from "../picture/figure.js";
-import { words } from "../why/choices.js";
-import { SIMPLE_BLOCKS } from "./blocks.js";
+import { BLOCKS } from "./blocks.js";
 import { createControls } from "./controls.js";
 import { markTerms } from "./glossary.js";
-import { grid, heads } from "./heads.js";
-import { matrix } from "./matrix.js";
 
 /**
  * @typedef {object} PanelAnswer an answer of page_panel, or a part of one
@@ -26,10 +21,6 @@ import { matrix } from "./matrix.js";
  * @property {Record<string, number>} [ends] of sliders
  * @property {boolean} [lacks] whether the panel has no answer for this model; blocks says why
  */
-
-// The functions that draw blocks. They are named as the types of blocks in viz/wire/blocks.py.
-const SURVEY_BLOCKS = { take, pick, survey, links };
-const BLOCKS = { ...SIMPLE_BLOCKS, ...SURVEY_BLOCKS, grid, heads, matrix, words };
 
 // Keys of the long work that the visitor has begun. Each question names them, so that any server process may do the work.
 const begunWorks = new Set();
@@ -58,8 +49,7 @@ export function createPanel(description, { parent, follows, link }) {
   let about = null, // the translation that the panel is about, in words
     figures = /** @type {Promise<any>} */ (Promise.resolve()), // resolved once the content's figures are drawn
     sentMaps, // the explorer's weights as the last request had them, for a panel that checks them
-    isReloadDue = false, // whether the content is requested again after the request under way
-    isPanelVisible = () => false;
+    isReloadDue = false; // whether the content is requested again after the request under way
 
   const controls = createControls(name, description.controls, description.button, {
     // A moved control ends a stream under way. It waits for an answer in one part, which would otherwise never arrive while
@@ -212,15 +202,11 @@ export function createPanel(description, { parent, follows, link }) {
     if (!contentAsker.busy()) setBusy(false);
   }
 
-  function start() {
-    isPanelVisible = onVisible(root, () => loadContent());
-    store.follow(follows, () => isPanelVisible() && loadContent());
-    // The explorer may draw a new translation after this panel has asked about it.
-    const isOutdated = () => sentMaps?.key !== explorerMaps.key();
-    if (checksPage)
-      store.follow(["drawCount"], () => isPanelVisible() && isOutdated() && loadContent());
-  }
-  start();
-
+  const isPanelVisible = onVisible(root, () => loadContent());
+  store.follow(follows, () => isPanelVisible() && loadContent());
+  // The explorer may draw a new translation after this panel has asked about it.
+  const isOutdated = () => sentMaps?.key !== explorerMaps.key();
+  if (checksPage)
+    store.follow(["drawCount"], () => isPanelVisible() && isOutdated() && loadContent());
   return { set: (link) => controls.set(link) && isPanelVisible() && loadContent() };
 }

@@ -154,7 +154,7 @@ export function createLines(hooks) {
       drawEdges();
     },
     pin(at) {
-      if (!current) return;
+      if (!current) return; // a focus that leaves the view before this one
       for (const [side, nodes] of Object.entries(current.tokens))
         nodes.forEach((node, i) => node.classList.toggle("pinned", i === at[side]));
       drawEdges(at);

@@ -91,7 +91,7 @@ export function createText(hooks) {
       shade(current.first);
     },
     pin({ row, column }) {
-      if (!current) return;
+      if (!current) return; // a focus that leaves the view before this one
       current.pinned = row === null && column === null ? null : { row, column };
       shade(current.pinned ?? current.first);
     },
