@@ -1,8 +1,8 @@
 // The strip above the tabs, always in sight: the sentence and its translation, each token shaded by
 // its probability. Details – the model, its tokens and scores – can be unfolded below.
 import { ask as askServer } from "../core/ask.js";
-import { button, el, menu, afterPaint, scrollWithin } from "../core/dom.js";
-import { formatPercent } from "../core/format.js";
+import { button, el, menu, table, afterPaint, scrollWithin } from "../core/dom.js";
+import { formatFixed, formatPercent } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
 import { pageLink, openLink } from "../core/links.js";
@@ -11,9 +11,85 @@ import { pin } from "../store/question.js";
 import { connectControls, submit } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { translateLink } from "../store/translation.js";
-import { createModelSection, createDoubts } from "./about.js";
 
 const CLOSES = /^[\p{Po}\p{Pe}\p{Pf}]/u; // punctuation that must not begin a line
+
+// Return a table of scores: a row per test set and direction, two columns (BLEU, chrF) per part of
+// it and decoding.
+function scoreTable({ scores }) {
+  if (!scores.length) return null;
+  const run = ({ split, beam }) =>
+    `${split === "dev" ? t("development") : t("test")} · ${
+      beam === 1 ? t("greedy") : t("beam {width}", { width: beam })
+    }`;
+  const runs = [...new Set(scores.map(run))];
+  const rows = Map.groupBy(scores, ({ data, direction }) => `${data}\n${direction}`);
+  const heading = (text, attributes) => el("th", { scope: "col", ...attributes }, text);
+  const number = (value) => el("td", {}, Number.isFinite(value) ? formatFixed(value, 1) : "");
+  const scoresTable = table(
+    runs.flatMap(() => ["BLEU", "chrF"]),
+    [...rows.values()].map((row) =>
+      el("tr", {}, [
+        el("th", { scope: "row", lang: "en" }, row[0].data),
+        el("td", {}, row[0].direction),
+        runs.flatMap((name) => {
+          const score = row.find((score) => run(score) === name);
+          return [number(score?.bleu), number(score?.chrf)];
+        }),
+      ]),
+    ),
+  );
+  scoresTable.tHead.prepend(
+    el("tr", {}, [
+      heading(t("Sentences of"), { rowspan: 2 }),
+      heading(t("Direction"), { rowspan: 2 }),
+      runs.map((name) => heading(name, { colspan: 2, scope: "colgroup" })),
+    ]),
+  );
+  return el("div", { class: "scroll" }, scoresTable);
+}
+
+function createModelSection(about) {
+  const size = about.parameters
+    ? ` ${t("{n} million parameters.", { n: (about.parameters / 1e6).toFixed(1) })}`
+    : "";
+  return el("section", { class: "about" }, [
+    el("h2", {}, t("About this model")),
+    el("p", {}, [
+      `${t("Checkpoint {name} ({digest}).", about)}${size} `,
+      el("span", { lang: "en" }, about.training),
+    ]),
+    about.origin ? el("p", {}, about.origin) : null,
+    about.notes.map((note) => el("p", { lang: "en" }, note)),
+    about.lacking.map(({ panel, why }) =>
+      el("p", {}, t("Does not apply here: {panel}.", { panel }), " ", why),
+    ),
+    scoreTable(about),
+  ]);
+}
+
+/**
+ * Return the reasons to doubt a translation. Each is a link to where one sees it, with how often such a warning was right.
+ * @param {any[]} doubts {text, right, about, step, link} of viz/questions/header.py
+ */
+function createDoubts(doubts) {
+  const lead = ({ text, about, step, link }) => {
+    const go = () => {
+      if (step !== null) pin(step);
+      openLink(link);
+    };
+    return button(text, go, { class: null, title: about, "aria-description": about });
+  };
+  const close = button("×", () => root.remove(), { class: "close", "aria-label": t("Close") });
+  const root = el("p", { class: "doubts" }, [
+    t("Do not trust this blindly:"),
+    " ",
+    doubts.flatMap((doubt, i) => [i ? " · " : "", lead(doubt), " (", doubt.right, ")"]),
+    " ",
+    close,
+  ]);
+  return root;
+}
 
 export default function translation(root, api) {
   const tokenText = (token) => token.text.replaceAll("\u2581", " ").trimStart() || "␣";
@@ -179,7 +255,7 @@ export default function translation(root, api) {
 
   function drawDoubts(doubts) {
     root.querySelector(".doubts")?.remove();
-    if (doubts.length) details.before(createDoubts(doubts, pin));
+    if (doubts.length) details.before(createDoubts(doubts));
   }
 
   // Doubts need another pass of the model and arrive after the map.
