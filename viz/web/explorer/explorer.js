@@ -1,23 +1,28 @@
-// The attention explorer: builds its parts, remembers translations, and handles what a person does
-// and what the server answers.
+// The attention explorer: builds its parts, draws them, remembers translations, and handles what a person does and what the
+// server answers.
 import { ask as askServer } from "../core/ask.js";
 import { debounce, el, showInvitation, onThemeChange } from "../core/dom.js";
-import { t } from "../core/language.js";
+import { textParts, toText, say, t } from "../core/language.js";
 import { explorerMaps, tabOpeners, pageLink, tabLinks } from "../core/links.js";
+import { markTerms } from "../lab/glossary.js";
 import { createPicture } from "../picture/copy.js";
 import { store } from "../store/store.js";
 import { returnToTranslation, translateLink } from "../store/translation.js";
 import { createCut, createExports, viewSvg } from "./actions.js";
 import { createControls } from "./controls.js";
-import { createDrawing } from "./drawing.js";
 import { createHelp, listenKeys } from "./keyboard.js";
 import { createMaps } from "./maps.js";
+import * as model from "./model.js";
 import * as states from "./state.js";
 import { Trace } from "./trace.js";
 import { createThumbnails } from "./views/atlas.js";
 import { createSentence } from "./views/sentence.js";
+import * as colouring from "./views/scale.js";
 import { createViews } from "./views/views.js";
+import * as words from "./words.js";
 
+const WAIT_MESSAGE_DELAY = 150; // milliseconds before a missing map is replaced by a message: most arrive sooner
+const SUMMARY_DELAY = 400; // milliseconds before a screen reader is told of a map: the person may go on to the next
 const REMEMBERED = 6; // translations that a person can return to
 
 /**
@@ -51,7 +56,14 @@ export default function explorer(root, api) {
 
   // --- its parts --------------------------------------------------------------------------------------------------
   // The parts call each other. A callback may name a part that is created further down: it runs later.
-  const tell = (message) => drawing.tell(message);
+  const guide = el("p", { class: "guide" }),
+    heading = el("h2", { class: "heading-line" }),
+    decoded = el("span", { class: "decoded" }),
+    reading = el("p", { class: "reading" }),
+    status = el("p", { class: "status", role: "status" }),
+    summary = el("p", { class: "sr-only", "aria-live": "polite" }),
+    legend = el("div", { class: "legend" }),
+    tip = el("p", { class: "tip" });
   const maps = createMaps({ scene, ask, isPointed, show: showPart, tell });
   const controls = createControls(overlays, update, (key) => {
     scene.trace = traceByKey(key);
@@ -60,13 +72,13 @@ export default function explorer(root, api) {
   const thumbnails = createThumbnails({
     select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
     toggle: toggleHeads,
-    hover: (...head) => drawing.hover(...head),
+    hover: describeHead,
   });
   const views = createViews({
     scene,
     ...maps,
     root,
-    hover: (...cell) => drawing.point(...cell),
+    hover: describeCell,
     pin: (row, column) => scene.map && pin(scene.map, row, column),
     update,
     pairs,
@@ -77,26 +89,14 @@ export default function explorer(root, api) {
   const help = createHelp(scene, isInApp);
   // Options of all pictures: title, caption, and the keys of a presentation (picture/copy.js).
   const pictureOptions = {
-    title: () => drawing.title(),
-    caption: () => drawing.caption(),
+    title: mapTitle,
+    caption: () => `${scene.trace.text} → ${scene.trace.translation}`,
     move: step,
     page: (by) => update(states.pageHead(scene.state, shownKind(), by)),
     hint: t("← → heads · ↑ ↓ layers"),
   };
   const sentence = createSentence({ pin }), // pin() gets the sentences' map of words; scene.map may be of tokens
     lines = createPicture(sentence.root, { ...pictureOptions, name: t("What each word read") });
-  const drawing = createDrawing({
-    scene,
-    maps,
-    diverging,
-    controls,
-    thumbnails,
-    views,
-    sentence,
-    lines,
-    cut,
-  });
-  const { heading, decoded, reading, status, guide, legend, tip, summary } = drawing.nodes;
   const exports = createExports({
     scene,
     formats,
@@ -117,7 +117,7 @@ export default function explorer(root, api) {
     main: true,
     fit: (room) => {
       views.fit(room);
-      if (scene.trace) drawing.draw(scene.state);
+      if (scene.trace) draw(scene.state);
     },
   });
   const section = (name, label, children) =>
@@ -154,9 +154,150 @@ export default function explorer(root, api) {
   ];
   listenKeys(root, { scene, acts: { update, step, toggleHeads }, thumbnails, views, help });
 
-  // Replace the empty frame by the parts, once there is something to show in them.
-  function showParts() {
-    if (!help.root.isConnected) root.replaceChildren(...parts);
+  // --- what is drawn ----------------------------------------------------------------------------------------------
+  let waitTimer = null, // timers
+    summaryTimer = null;
+
+  // Over hundreds of tokens the mean weight is close to 0: a linear scale would show a dark square.
+  const tonedState = () =>
+    scene.trace.kinds[scene.state.kind].large && scene.state.transform === "linear"
+      ? { ...scene.state, transform: "sqrt" }
+      : scene.state;
+  const overlayOf = () => states.overlayOf(scene.state, overlays);
+
+  // Draw the scene. before: the state drawn last, or null to draw everything. Thumbnails and legend are
+  // drawn only if their kind, scale or colours differ from those of `before`. The same state draws the
+  // map for a new width.
+  function draw(before = null) {
+    const { state, trace } = scene,
+      overlay = overlayOf(),
+      answer = maps.mapOf(trace, state);
+    const map = (scene.map = answer?.refused ? null : answer);
+    scene.refused = map ? null : (answer?.refused ?? trace.left_out ?? null);
+    controls.show(tonedState(), map);
+    const used = model.usedHeads(trace, states.viewOf(state));
+    heading.textContent = words.mapHeading(state, used, overlay);
+    decoded.textContent = [
+      t("Decoding: {how}.", { how: trace.decoding }),
+      trace.beyond && toText(trace.beyond),
+      trace.attention_only && t("Attention only: this model runs elsewhere."),
+    ]
+      .filter(Boolean)
+      .join(" ");
+    const waits = overlay ? t("Computing …") : t("Loading this layer…");
+    read(map ? words.mapReading(state, trace, map, overlay) : scene.refused ? "" : waits);
+    clearTimeout(waitTimer);
+    maps.lackingThumbnails.clear();
+    if (map) {
+      const colours = colouring.mapPalette(tonedState(), map, trace.colours, diverging);
+      views.draw(map, colours, { ...words.axisTitles(state, map, trace), label: mapTitle() });
+    } else if (scene.refused) views.clear();
+    else if (overlay || trace.kinds[state.kind].large)
+      waitTimer = setTimeout(views.wait, WAIT_MESSAGE_DELAY);
+    else views.wait();
+    const repaint =
+      !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
+    if (repaint) drawThumbnails();
+    else if (before.overlay !== state.overlay) describeHead(null);
+    thumbnails.select(state);
+    drawSentence();
+    guide.textContent = words.viewGuide(state, overlay);
+    showPinned();
+    if (map)
+      scene.state = {
+        ...state,
+        beside: state.view === "compare" ? views.compare.referenceText() : "",
+      };
+    maps.askAhead();
+    clearTimeout(summaryTimer);
+    summaryTimer = setTimeout(() => {
+      if (scene.map)
+        summary.textContent = words.mapSummary(scene.state, scene.trace, scene.map, used, overlay);
+    }, SUMMARY_DELAY);
+  }
+
+  const read = (text) => reading.replaceChildren(...markTerms(text));
+
+  function drawSentence() {
+    const { state, trace } = scene;
+    lines.hidden = trace.kinds[state.kind].large;
+    if (lines.hidden) return; // a large map's words would fill a hundred lines
+    const view = {
+      ...states.viewOf({ ...state, overlay: "", heads: [], combine: "single" }),
+      words: true,
+      special: "hide",
+      predicted: true,
+    };
+    if (model.missingLayers(trace, view).length) return; // drawn when the layers arrive
+    const wordMap = model.scoreMap(trace, view);
+    const glosses = state.glosses ? states.glossesOf(state, trace) : null;
+    sentence.draw(
+      wordMap,
+      states.pinnedCells(state, wordMap, trace),
+      words.sentenceHint(state),
+      glosses,
+    );
+  }
+
+  function drawThumbnails() {
+    const { state, trace } = scene,
+      colours = colouring.chosenColours(state, trace.colours),
+      palette = colouring.createPalette(colours, tonedState().transform, 1),
+      { texts, places } = palette.ticks;
+    thumbnails.draw(trace, state.kind, palette);
+    const ramp = `background: linear-gradient(to right, ${colours.join(", ")})`;
+    legend.replaceChildren(
+      el("span", { class: "ramp", style: ramp }),
+      el("span", { class: "ramp-ticks" }, [
+        texts.map((text, i) => el("span", { style: `left: ${100 * places[i]}%` }, text)),
+      ]),
+    );
+    describeHead(null);
+  }
+
+  // Draw what arrives after a large map: its thumbnails and readings.
+  function drawHeads() {
+    drawThumbnails();
+    thumbnails.select(scene.state);
+    read(words.mapReading(scene.state, scene.trace, scene.map));
+  }
+
+  // Describe a head below the thumbnails; without one, the thumbnails.
+  function describeHead(layer, head) {
+    tip.textContent =
+      layer === null
+        ? words.thumbnailsTip(overlayOf())
+        : words.headLabel(scene.trace, scene.state.kind, layer, head);
+  }
+
+  const pointing = (row, column) =>
+    words.describeCell(scene.map, row, column, scene.trace, scene.state.kind);
+
+  // Describe a cell, a row or a column of the map; without one, what is pinned.
+  function describeCell(row, column) {
+    if (row === null && column === null) showPinned();
+    else if (scene.map) status.replaceChildren(...pointing(row, column));
+  }
+
+  function showPinned() {
+    const { state, trace, map, refused } = scene;
+    cut.follow();
+    if (sentence.map() && !lines.hidden)
+      sentence.pin(states.pinnedCells(state, sentence.map(), trace));
+    if (!map) return status.replaceChildren(refused ? toText(refused) : "");
+    const { row, column } = states.pinnedCells(state, map, trace);
+    views.pin({ row, column });
+    if (row !== null || column !== null)
+      status.replaceChildren(...textParts(say("Pinned: {what}", { what: pointing(row, column) })));
+    else status.replaceChildren(views.hint());
+  }
+
+  function mapTitle() {
+    return `${toText(shownKind().title)}, ${heading.textContent}`;
+  }
+
+  function tell(message) {
+    status.replaceChildren(toText(message));
   }
 
   // --- what a person does -----------------------------------------------------------------------------------------
@@ -170,10 +311,10 @@ export default function explorer(root, api) {
     store.set({ selection: states.selectionOf(state) });
   }
 
-  // Open a state. before: the state drawn last, see drawing.draw().
+  // Open a state. before: the state drawn last, see draw().
   function open(state, before = null) {
     setState(states.fitState(state, scene.trace, overlays));
-    drawing.draw(before);
+    draw(before);
   }
 
   // Change the state and redraw what depends on it.
@@ -192,7 +333,7 @@ export default function explorer(root, api) {
 
   function pin(map, row, column) {
     setState(states.togglePin(scene.state, map, scene.trace, { row, column }));
-    drawing.showPinned();
+    showPinned();
   }
 
   // Whether a cell of a large map is pointed at.
@@ -233,12 +374,12 @@ export default function explorer(root, api) {
   function showPart(trace, { cell, thumbnails, strips }) {
     const { map, state } = scene;
     const isShownKind = ({ kind }) => kind === state.kind;
-    if (!map || trace !== scene.trace || thumbnails?.some(isShownKind)) drawing.draw();
-    else if (strips?.some(isShownKind)) drawing.drawHeads();
+    if (!map || trace !== scene.trace || thumbnails?.some(isShownKind)) draw();
+    else if (strips?.some(isShownKind)) drawHeads();
     if (scene.map?.pyramid) views.large.redraw(); // its tiles are requested first
     maps.askAhead();
     if (cell && trace === scene.trace && isPointed(cell.row, cell.column))
-      drawing.point(cell.row, cell.column);
+      describeCell(cell.row, cell.column);
   }
 
   function remember(...traces) {
@@ -269,7 +410,7 @@ export default function explorer(root, api) {
   async function receive(payload, linkState) {
     const { invitation = null } = payload;
     if (!invitation) scene.trace = traceByKey(payload.key) ?? (await Trace.from(payload));
-    showParts();
+    if (!help.root.isConnected) root.replaceChildren(...parts); // they replace the empty frame
     showInvitation(root, invitation);
     if (invitation) return;
     remember(scene.trace);
@@ -289,7 +430,7 @@ export default function explorer(root, api) {
   // --- what other parts of the page say ---------------------------------------------------------------------------
   // Overlays with `asks` depend on the question of the tab "Why": draw them again when it changes.
   store.follow(["asked"], () => {
-    if (scene.trace && states.overlayOf(scene.state, overlays)?.asks) drawing.draw();
+    if (scene.trace && overlayOf()?.asks) draw();
   });
   store.follow(["selection"], ({ selection }) => {
     const ownSelection = JSON.stringify(states.selectionOf(scene.state));
@@ -306,13 +447,13 @@ export default function explorer(root, api) {
   explorerMaps.weights = () =>
     scene.trace && { key: scene.trace.key, layers: scene.trace.encoded() };
 
-  onThemeChange(() => scene.trace && drawing.draw());
+  onThemeChange(() => scene.trace && draw());
   let drawnWidth = 0; // only a new width requires drawing: the height follows the content
   new ResizeObserver(
     debounce(() => {
       if (!scene.trace || views.root.clientWidth === drawnWidth) return;
       drawnWidth = views.root.clientWidth;
-      drawing.draw(scene.state);
+      draw(scene.state);
     }, 80),
   ).observe(views.root);
   window.addEventListener("hashchange", followLink);
