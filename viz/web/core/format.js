@@ -24,11 +24,8 @@ const superscript = (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)] ?? "
  * Format a probability: whole percents from ten, one decimal below ten, one significant digit below 0.1 %.
  * @param {number} p
  */
-export const formatPercent = (p) =>
-  p >= 0.0995
-    ? `${(100 * p).toFixed(0)}%`
-    : p >= 0.00095
-      ? `${(100 * p).toFixed(1)}%`
-      : p >= 1e-6
-        ? `${(100 * p).toPrecision(1)}%`
-        : "≈ 0%";
+export function formatPercent(p) {
+  if (p < 1e-6) return "≈ 0%";
+  if (p < 0.00095) return `${(100 * p).toPrecision(1)}%`;
+  return `${(100 * p).toFixed(p < 0.0995 ? 1 : 0)}%`;
+}

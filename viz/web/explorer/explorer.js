@@ -155,8 +155,7 @@ export default function explorer(root, api) {
   listenKeys(root, { scene, acts: { update, step, toggleHeads }, thumbnails, views, help });
 
   // --- what is drawn ----------------------------------------------------------------------------------------------
-  let waitTimer = null, // timers
-    summaryTimer = null;
+  let waitTimer = null;
 
   // Over hundreds of tokens the mean weight is close to 0: a linear scale would show a dark square.
   const tonedState = () =>
@@ -209,12 +208,14 @@ export default function explorer(root, api) {
         beside: state.view === "compare" ? views.compare.referenceText() : "",
       };
     maps.askAhead();
-    clearTimeout(summaryTimer);
-    summaryTimer = setTimeout(() => {
-      if (scene.map)
-        summary.textContent = words.mapSummary(scene.state, scene.trace, scene.map, used, overlay);
-    }, SUMMARY_DELAY);
+    summarise();
   }
+
+  const summarise = debounce(() => {
+    const { state, trace, map } = scene,
+      used = model.usedHeads(trace, states.viewOf(state));
+    if (map) summary.textContent = words.mapSummary(state, trace, map, used, overlayOf());
+  }, SUMMARY_DELAY);
 
   const read = (text) => reading.replaceChildren(...markTerms(text));
 

@@ -5,6 +5,7 @@ import { Pyramid } from "./views/pyramid.js";
 
 const MOST_ENCODED = 2_000_000; // weights that a request may carry
 const PYRAMIDS = 8; // large maps kept per translation
+const THUMBNAIL_SIZE = 64; // cells per side; of larger maps, each cell is the largest weight of a block
 
 // uint16 code -> weight, see viz/wire/codecs.py
 const DECODED = new Float32Array(65536);
@@ -172,7 +173,7 @@ export class Trace {
   }
 
   // Return {values, rows, columns} with at most `size` cells a side, or null if it has not arrived.
-  thumbnail(kind, layer, head, size) {
+  thumbnail(kind, layer, head, size = THUMBNAIL_SIZE) {
     const { heads, queries, keys } = this.kinds[kind];
     if (this.weights[kind][layer])
       return poolMax(this.head(kind, layer, head), queries, keys, size);

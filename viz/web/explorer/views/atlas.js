@@ -7,8 +7,6 @@ import { t } from "../../core/language.js";
 import { headsOfLayer } from "../model.js";
 import * as naming from "../words.js";
 
-export const THUMBNAIL_SIZE = 64; // cells per side; of larger maps, each cell is the largest weight of a block
-
 /**
  * Create the thumbnails.
  * @param {{select: (layer: number, head: number) => void, toggle: (pairs: number[][]) => void,
@@ -86,7 +84,7 @@ export function createThumbnails(hooks) {
       if (drawnFor !== about) build(trace, kind);
       drawnFor = about;
       each(({ firstChild: canvas }, layer, head) => {
-        const thumbnail = trace.thumbnail(kind, layer, head, THUMBNAIL_SIZE);
+        const thumbnail = trace.thumbnail(kind, layer, head);
         if (thumbnail) paintMap(canvas, thumbnail, colouring.colour);
         else canvas.width = canvas.height = 1; // blank until it arrives
       });

@@ -11,7 +11,6 @@ import { translateLink } from "../../store/translation.js";
 import { createSegmented, createSelect } from "../controls.js";
 import * as states from "../state.js";
 import * as naming from "../words.js";
-import { THUMBNAIL_SIZE } from "./atlas.js";
 import { createDetail } from "./detail.js";
 import { fitsBothTokens } from "./frame.js";
 import { createPalette, chosenColours } from "./scale.js";
@@ -161,11 +160,7 @@ export function createCompare({
         { quiet: true, act: (_, head) => update({ head }) },
       );
       grid.nodes[0].forEach((cell, head) =>
-        paintMap(
-          cell.firstChild,
-          sentence.thumbnail(state.kind, layer, head, THUMBNAIL_SIZE),
-          colouring.colour,
-        ),
+        paintMap(cell.firstChild, sentence.thumbnail(state.kind, layer, head), colouring.colour),
       );
       return [title(sentence), grid.root];
     });
