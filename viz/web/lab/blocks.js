@@ -56,13 +56,10 @@ const actionButton = (text, onclick) => button(text, onclick, { class: "plain ac
 
 // The functions that draw the cells of tables, by type. A cell without a type is a text.
 const CELLS = {
-  number: (cell) => el("span", { class: "number" }, localizeNumber(cell.text)),
+  number: (cell) => el("span", { class: "number" }, localizeNumber(String(toText(cell.text)))),
   symbols: (cell) => math(toText(cell.text)),
   strip,
-  bar: (cell) =>
-    el("span", { class: "bar", style: `--share: ${cell.share}` }, [
-      el("span", { class: "number" }, localizeNumber(String(toText(cell.text)))),
-    ]),
+  bar: (cell) => el("span", { class: "bar", style: `--share: ${cell.share}` }, CELLS.number(cell)),
   shade: (cell) =>
     el("span", { class: cell.framed ? "shade framed" : "shade", style: `--share: ${cell.share}` }, [
       cell.text,

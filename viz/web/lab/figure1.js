@@ -3,6 +3,7 @@
 import { button, el, svg } from "../core/dom.js";
 import { localizeNumber, toText, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
+import { frameOf } from "../picture/drawing.js";
 import { drawThumbnail } from "./maps.js";
 
 const BEND = 9; // radius of an arrow's corners, in pixels
@@ -95,14 +96,11 @@ export function flow(block, afterInsert, api) {
 
   function drawArrows() {
     if (!root.isConnected || !root.offsetWidth) return;
-    const frame = root.getBoundingClientRect(),
-      scale = frame.width / root.offsetWidth;
+    const { place } = frameOf(root);
     // The place of a node within the picture.
     const placeOf = (node) => {
-      const box = node.getBoundingClientRect(),
-        x = (value) => Math.round((value - frame.left) / scale),
-        y = (value) => Math.round((value - frame.top) / scale);
-      const [left, right, top, bottom] = [x(box.left), x(box.right), y(box.top), y(box.bottom)];
+      const { x, y, width, height } = place(node.getBoundingClientRect()),
+        [left, right, top, bottom] = [x, x + width, y, y + height].map(Math.round);
       return { left, top, right, bottom, x: (left + right) / 2, y: (top + bottom) / 2 };
     };
     const arrows = [];

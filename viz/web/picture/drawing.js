@@ -25,8 +25,12 @@ function parseColour(computed) {
   return alpha < 1 ? `rgba(${parts.join(",")},${alpha})` : `rgb(${parts.join(",")})`;
 }
 
-// --- of the page: every part with its place within the picture, in pixels of its own style sheet --------------------
-function frameOf(root) {
+/**
+ * Return the size of a part of the page, and a function from a box in the window to its place within the part. Both are in the
+ * part's own pixels: a presentation scales it.
+ * @param {any} root
+ */
+export function frameOf(root) {
   const frame = root.getBoundingClientRect(),
     scale = root.offsetWidth ? frame.width / root.offsetWidth : 1;
   return {
