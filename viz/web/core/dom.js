@@ -3,24 +3,22 @@ import { toText } from "./language.js";
 
 /** @typedef {any} Child a node, a text, words of language.js, a nested list of them; null, undefined and false are skipped */
 
+/** @param {any} value */
+const isPresent = (value) => value !== null && value !== undefined && value !== false;
+
 /**
  * @template {Element} T
  * @param {T} node @param {Record<string, any>} attributes @param {Child[]} children
  */
 function fillElement(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
+    if (!isPresent(value)) continue;
     if (key.startsWith("on"))
       for (const name of key.split(" ")) node.addEventListener(name.slice(2), value);
     else if (key === "style") /** @type {any} */ (node).style.cssText = value;
     else node.setAttribute(key, value === true ? "" : String(toText(value)));
   }
-  node.append(
-    ...children
-      .flat(Infinity)
-      .filter((child) => child !== null && child !== undefined && child !== false)
-      .map(toText),
-  );
+  node.append(...children.flat(Infinity).filter(isPresent).map(toText));
   return node;
 }
 
@@ -104,17 +102,13 @@ export function rangeField(label, attributes, oninput) {
  * @param {Child[]} headings texts or header cells @param {Child[]} rows <tr> elements
  * @param {Record<string, any>} [attributes]
  */
-export const table = (headings, rows, attributes = {}) =>
-  el("table", attributes, [
-    el("thead", {}, [
-      el("tr", {}, [
-        headings.map((heading) =>
-          heading instanceof Node ? heading : el("th", { scope: "col" }, heading),
-        ),
-      ]),
-    ]),
-    el("tbody", {}, rows),
-  ]);
+export function table(headings, rows, attributes = {}) {
+  const cells = headings.map((heading) =>
+    heading instanceof Node ? heading : el("th", { scope: "col" }, heading),
+  );
+  const head = el("thead", {}, el("tr", {}, cells));
+  return el("table", attributes, head, el("tbody", {}, rows));
+}
 
 /**
  * Show words in place of a component that has no content yet; with null, show the component again.

@@ -52,17 +52,11 @@ export function initialState() {
 const COUNTS = { cross: true, decoder_self: false, alignment: true };
 
 /** Return the options of scoreMap() in model.js. */
-export function viewOf(state) {
-  return {
-    kind: state.kind,
-    layer: state.layer,
-    head: state.head,
-    heads: state.overlay ? [] : state.heads,
-    combine: state.overlay ? "single" : state.combine,
-    words: state.words,
-    special: state.special,
-    predicted: Boolean(state.predicted[state.kind] ?? COUNTS[state.kind]),
-  };
+export function viewOf({ kind, layer, head, words, special, ...state }) {
+  const heads = state.overlay ? [] : state.heads,
+    combine = state.overlay ? "single" : state.combine,
+    predicted = Boolean(state.predicted[kind] ?? COUNTS[kind]);
+  return { kind, layer, head, heads, combine, words, special, predicted };
 }
 
 // Settings of a large map: one head's weights, unchanged.

@@ -23,6 +23,10 @@ export const showRestoredHeads = (about) => current?.about === about && current.
  * @param {any} [hooks] those of createGrid(), and actRow(row) for clicks on a row's heading
  */
 export function drawGrid({ name, columns, rows, corner }, describe, { actRow, ...hooks } = {}) {
+  const createCell = ({ value, text: content, name, marks = [] }) => {
+    const { class: shade, style } = shareStyle(value);
+    return { class: [shade, ...marks].join(" "), style, name, content };
+  };
   return createGrid(
     {
       name,
@@ -33,17 +37,7 @@ export function drawGrid({ name, columns, rows, corner }, describe, { actRow, ..
         title,
         act: actRow && (() => actRow(r)),
       })),
-      cells: rows.map(({ cells }) =>
-        cells.map((cell) => {
-          const style = shareStyle(cell.value);
-          return {
-            ...style,
-            class: [style.class, ...(cell.marks ?? [])].join(" "),
-            name: cell.name,
-            content: cell.text,
-          };
-        }),
-      ),
+      cells: rows.map(({ cells }) => cells.map(createCell)),
     },
     { ...hooks, point: (r, c) => describe(r === undefined ? null : rows[r].cells[c].name) },
   );

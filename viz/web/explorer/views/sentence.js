@@ -165,12 +165,10 @@ export function createSentence(hooks) {
       const spelling = JSON.stringify([above, below]);
       if (spelling !== shownWords) {
         shownWords = spelling;
-        keys.replaceChildren(
-          ...above.map(([label, gloss], column) => word(label, { ...NONE, column }, gloss)),
-        );
-        queries.replaceChildren(
-          ...below.map(([label, gloss], row) => word(label, { ...NONE, row }, gloss)),
-        );
+        const column = ([label, gloss], i) => word(label, { ...NONE, column: i }, gloss),
+          row = ([label, gloss], i) => word(label, { ...NONE, row: i }, gloss);
+        keys.replaceChildren(...above.map(column));
+        queries.replaceChildren(...below.map(row));
         if (queries.firstChild) queries.firstChild.tabIndex = 0;
         layOutWords();
       }
