@@ -45,9 +45,8 @@ export function flow(block, afterInsert, api) {
     const content = [
       el("span", { class: "name" }, name),
       el("span", { class: "shape" }, localizeNumber(shape)),
-      maps.length
-        ? el("span", { class: "thumbnails", "aria-hidden": "true" }, maps.map(drawThumbnail))
-        : null,
+      maps.length > 0 &&
+        el("span", { class: "thumbnails", "aria-hidden": "true" }, maps.map(drawThumbnail)),
     ];
     return button(content, () => api.openLink(link), {
       class: `station ${kind}`,

@@ -62,20 +62,14 @@ function createKinds(block, about, hooksFor) {
       hooksFor(kind),
     ),
   );
+  const sections = block.kinds.map((kind, i) =>
+    el("section", {}, el("h2", {}, kind.title), grids[i].root),
+  );
+  const explanation = ({ marks, text }) =>
+    el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text);
   const root = el("div", { class: "heads" }, [
-    createPicture(
-      el("div", { class: "kinds" }, [
-        block.kinds.map((kind, i) => el("section", {}, el("h2", {}, kind.title), grids[i].root)),
-      ]),
-      about(""),
-    ),
-    block.legend.length
-      ? el("p", { class: "legend" }, [
-          block.legend.map(({ marks, text }) =>
-            el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text),
-          ),
-        ])
-      : null,
+    createPicture(el("div", { class: "kinds" }, sections), about("")),
+    block.legend.length > 0 && el("p", { class: "legend" }, block.legend.map(explanation)),
     status,
   ]);
   return { root, grids };

@@ -120,15 +120,13 @@ export function matrix(block, afterInsert, api) {
     return el("tr", { "data-key": line.key, hidden: line.folded }, [
       el("th", { scope: "row", title: line.about.map(toText).join(" ") || null }, [
         el("span", { class: "method" }, line.name),
-        line.evidence
-          ? el("span", { class: `kind ${line.kind.replace(" ", "-")}` }, line.evidence)
-          : null,
-        line.layers
-          ? menu(layers, line.layer, {
-              "aria-label": t("{method}: which layer", { method: toText(line.name) }),
-              onchange: (event) => requestRow(line, Number(event.target.value)),
-            })
-          : null,
+        line.evidence &&
+          el("span", { class: `kind ${line.kind.replace(" ", "-")}` }, line.evidence),
+        line.layers > 0 &&
+          menu(layers, line.layer, {
+            "aria-label": t("{method}: which layer", { method: toText(line.name) }),
+            onchange: (event) => requestRow(line, Number(event.target.value)),
+          }),
       ]),
       line.cells
         ? columns.map((_, i) => createCell(line, i))

@@ -34,9 +34,7 @@ function teach(hasTours) {
   const root = el("details", { class: "teach" }, [
     el("summary", { class: "way" }, t("For a class")),
     el("div", { class: "choices" }, [
-      hasTours
-        ? entry(t("A lesson of 45 minutes"), t("A tour that asks before it shows"), lesson)
-        : null,
+      hasTours && entry(t("A lesson of 45 minutes"), t("A tour that asks before it shows"), lesson),
       entry(t("Worksheets"), t("Of a tour, or of your own sentences, with a key"), () =>
         openSheet({}),
       ),
