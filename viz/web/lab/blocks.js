@@ -210,6 +210,20 @@ function exports(block, afterInsert, api) {
   ]);
 }
 
+// A short text with its title and a note. look: class names
+const titledText = (look, title, words, note) =>
+  el("div", { class: look }, [
+    el("h2", {}, title),
+    el("p", { dir: "auto" }, words),
+    note ? el("small", {}, note) : null,
+  ]);
+
+// A word that may have a number: as a shade, and as a superscript, which screen readers read aloud.
+const markedWord = ([word, n]) => [
+  n ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n))) : word,
+  " ",
+];
+
 const LARGE_BLOCKS = { bars, exports, flow, frames, grid, heads, maps, matrix, table, words };
 const SURVEY_BLOCKS = { links, pick, survey, take };
 // The functions that draw blocks, by type of block.
@@ -235,15 +249,11 @@ export const BLOCKS = {
       ),
     ]),
   cards: (b) =>
-    el("div", { class: "cards" }, [
-      b.items.map(([title, words, note]) =>
-        el("div", { class: "card" }, [
-          el("h2", {}, title),
-          el("p", { dir: "auto" }, words),
-          note ? el("small", {}, note) : null,
-        ]),
-      ),
-    ]),
+    el(
+      "div",
+      { class: "cards" },
+      b.items.map((item) => titledText("card", ...item)),
+    ),
   slot: (b, afterInsert, api) =>
     el("div", { class: "slot", "data-slot": b.slot, "aria-live": "polite" }, [
       children(b, afterInsert, api),
@@ -260,20 +270,10 @@ export const BLOCKS = {
       copyLink(linkFields(b.about, b.fields), (words) => status.replaceChildren(words));
     return el("p", {}, actionButton(b.text, copy), " ", status);
   },
-  // Texts whose words may have a number: as a shade, and as a superscript, which screen readers read aloud.
   marked: (b) =>
     el("div", { class: "marked-texts" }, [
       b.texts.map(({ title, words, note }) =>
-        el("div", { class: "marked-text" }, [
-          el("h2", {}, title),
-          el("p", { dir: "auto" }, [
-            words.flatMap(([word, n]) => [
-              n ? el("mark", { style: `--share: ${n / 4}` }, word, el("sup", {}, String(n))) : word,
-              " ",
-            ]),
-          ]),
-          note ? el("small", {}, note) : null,
-        ]),
+        titledText("marked-text", title, words.map(markedWord), note),
       ),
     ]),
   figure: (b, afterInsert, api) =>

@@ -106,21 +106,14 @@ function createHeatmap(map) {
           names.map((name) => el("span", {}, shortName(name))),
         ])
       : null;
+  const style = `width: ${width * cellWidth}px; height: ${height * cellHeight}px`,
+    frame = map.frame && cover(el("span", { class: "frame" }), ...map.frame);
   return el("figure", { class: "heatmap" }, [
     el("figcaption", {}, title, " ", el("small", {}, size)),
     el("div", { class: "framed" }, [
       labels(columns, "above", cellWidth),
       labels(rows, "beside", cellHeight),
-      el(
-        "div",
-        {
-          class: "cells",
-          style: `width: ${width * cellWidth}px; height: ${height * cellHeight}px`,
-        },
-        canvas,
-        map.frame ? cover(el("span", { class: "frame" }), ...map.frame) : null,
-        cursor,
-      ),
+      el("div", { class: "cells", style }, canvas, frame, cursor),
     ]),
     reading,
   ]);
