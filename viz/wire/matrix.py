@@ -122,7 +122,7 @@ def margin(*parts: Words | str) -> list[dict]:
 
 def noted(words: Words) -> list[dict]:
     """Return a mark in a margin for a remark that is printed below the matrix."""
-    return [_note(words, "noted")]
+    return [_note("*", "noted", words)]
 
 
 def sum_margin(total: Sum, unit: Unit = Unit.NATS) -> list[dict]:

@@ -1,5 +1,5 @@
 // The field's terms: where a text first uses a term, hovering over it or focusing it shows an explanation.
-import { el } from "../core/dom.js";
+import { button } from "../core/dom.js";
 import { say, toText } from "../core/language.js";
 
 const MAX_WIDTH = 320; // of an explanation with its borders, in pixels
@@ -79,16 +79,10 @@ function createTerm(word, explanation) {
     const space = innerWidth - MAX_WIDTH - 12 - node.getBoundingClientRect().left;
     node.style.setProperty("--shift", `${Math.min(0, space)}px`);
   };
-  return el(
-    "button",
-    {
-      type: "button",
-      class: "term",
-      "data-about": explanation,
-      "aria-description": explanation,
-      onpointerenter: shift,
-      onfocus: shift,
-    },
-    word,
-  );
+  return button(word, null, {
+    class: "term",
+    "data-about": explanation,
+    "aria-description": explanation,
+    "onpointerenter onfocus": shift,
+  });
 }

@@ -6,8 +6,6 @@ import { createScrollBox, scrollToCell } from "./scroll.js";
 import { createPicture } from "../picture/copy.js";
 import * as drawing from "../picture/drawing.js";
 
-const MARK = "*"; // in the margin: its note stands at the foot of the table
-
 // Move the focus along a row or a column with the arrow keys, over empty cells.
 function moveBetweenCells(event) {
   const cell = event.target.closest("td"),
@@ -41,11 +39,7 @@ export function matrix(block, afterInsert, api) {
   // A cell of the margin: parts {text, look, about}, one below the other.
   const marginCell = (parts) =>
     el("td", { class: "margin" }, [
-      parts.map(({ text, look, about }) =>
-        look === "noted"
-          ? el("span", { class: "noted", title: text }, MARK)
-          : el("span", { class: look, title: about }, text),
-      ),
+      parts.map(({ text, look, about }) => el("span", { class: look, title: about }, text)),
     ]);
 
   const sides = el("tr", { class: "sides" }, [
@@ -55,20 +49,11 @@ export function matrix(block, afterInsert, api) {
     ),
     margins.map(() => marginCell([])),
   ]);
-  const words = columns.map(({ text }, i) =>
-    el(
-      "th",
-      {
-        scope: "col",
-        class: `word${columnClass(i)}`,
-        title: text,
-        dir: "auto",
-        // only a long word may break
-        style: `min-width: min(84px, ${Math.max(4, [...text].length + 1)}ch)`,
-      },
-      text,
-    ),
-  );
+  const words = columns.map(({ text }, i) => {
+    const style = `min-width: min(84px, ${Math.max(4, [...text].length + 1)}ch)`; // only a long word may break
+    const look = { class: `word${columnClass(i)}`, style };
+    return el("th", { scope: "col", title: text, dir: "auto", ...look }, text);
+  });
   const names = el("tr", {}, [
     el("td"),
     words,
@@ -140,11 +125,9 @@ export function matrix(block, afterInsert, api) {
   // Collect the notes of the visible rows at the foot.
   function drawNotes() {
     const marks = [...body.querySelectorAll("tr:not([hidden]) .noted")],
-      texts = new Set(marks.map((mark) => mark.title));
+      texts = new Set(marks.map((mark) => `${mark.textContent} ${mark.title}`));
     foot.replaceChildren(
-      ...[...texts].map((text) =>
-        el("tr", {}, el("td", { colspan: width }, el("span", {}, `${MARK} ${text}`))),
-      ),
+      ...[...texts].map((text) => el("tr", {}, el("td", { colspan: width }, el("span", {}, text)))),
     );
   }
 

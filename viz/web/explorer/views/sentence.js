@@ -1,6 +1,6 @@
 // The two sentences of a map with lines between their words: what each word read, at a glance.
 // Always whole words of the selected head, without special tokens.
-import { el, svg } from "../../core/dom.js";
+import { button, el, svg } from "../../core/dom.js";
 import { formatPercent } from "../../core/format.js";
 import { moveFocus } from "../../core/keys.js";
 import { t } from "../../core/language.js";
@@ -74,21 +74,15 @@ export function createSentence(hooks) {
 
   // gloss: what the word became; "" if the model links it with none; null: without glosses
   function word(label, at, gloss) {
-    const name = t("{word}, from the model's links: {gloss}", { word: label, gloss });
-    return el(
-      "button",
-      {
-        type: "button",
-        class: "word",
-        tabindex: "-1",
-        "aria-label": gloss ? name : null,
-        "onmouseenter onfocus": () => show(at),
-        "onmouseleave onblur": () => show(pinned),
-        onclick: () => hooks.pin(map, at.row, at.column),
-      },
-      el("bdi", {}, label),
-      gloss === null ? null : el("bdi", { class: "gloss" }, gloss || "\u00a0"),
-    );
+    const name = t("{word}, from the model's links: {gloss}", { word: label, gloss }),
+      below = gloss === null ? null : el("bdi", { class: "gloss" }, gloss || "\u00a0");
+    return button([el("bdi", {}, label), below], () => hooks.pin(map, at.row, at.column), {
+      class: "word",
+      tabindex: "-1",
+      "aria-label": gloss ? name : null,
+      "onmouseenter onfocus": () => show(at),
+      "onmouseleave onblur": () => show(pinned),
+    });
   }
 
   const sizes = () => `${scroller.clientWidth} ${sheet.offsetWidth}`;

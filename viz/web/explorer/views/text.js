@@ -1,6 +1,6 @@
 // The sentences as text: point at a token, and the others are shaded by the weight between them.
 import { formatFixed } from "../../core/format.js";
-import { el } from "../../core/dom.js";
+import { button, el } from "../../core/dom.js";
 import { t } from "../../core/language.js";
 
 const bare = (label) => label.replace(/^\u2581(?=.)/, "");
@@ -54,20 +54,17 @@ export function createText(hooks) {
       at.row !== null
         ? t("query {token}", { token: read === null ? label : `${read} → ${label}` })
         : t("key {token}", { token: label });
-    return el(
-      "button",
-      {
-        type: "button",
-        class: isSpaced || label.startsWith("\u2581") ? "piece spaced" : "piece",
-        "onmouseenter onfocus": enter,
-        "onmouseleave onblur": leave,
-        onclick: () => hooks.pin(at.row, at.column),
-        "aria-label": name,
-      },
+    const content = [
       read === null ? null : el("small", { class: "read" }, el("bdi", {}, bare(read)), " →"),
       el("bdi", {}, bare(label)),
       el("small", { "aria-hidden": "true" }, "\u00a0"),
-    );
+    ];
+    return button(content, () => hooks.pin(at.row, at.column), {
+      class: isSpaced || label.startsWith("\u2581") ? "piece spaced" : "piece",
+      "onmouseenter onfocus": enter,
+      "onmouseleave onblur": leave,
+      "aria-label": name,
+    });
   }
 
   return {
