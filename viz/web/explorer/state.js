@@ -152,13 +152,9 @@ export function toggleHeads(state, pairs) {
 }
 
 /** Return what the server and the other tabs know of a state. */
-export const selectionOf = ({ kind, layer, head, query, key }) => ({
-  kind,
-  layer,
-  head,
-  query,
-  key,
-});
+export function selectionOf({ kind, layer, head, query, key }) {
+  return { kind, layer, head, query, key };
+}
 
 /** Return the offset of the decoder's own keys: a joint map lists the source before the prefix. */
 export const keyOffset = ({ kind }, map, trace) =>

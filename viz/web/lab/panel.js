@@ -34,13 +34,7 @@ const begunWorks = new Set();
  *   again
  */
 export function createPanel(description, { parent, follows, link }) {
-  const {
-    name,
-    title,
-    streams: isStreamed,
-    stops: hasStopButton,
-    checks_page: checksPage,
-  } = description;
+  const { name, title, streams: isStreamed } = description;
   const contentAsker = createAsker(),
     pageAsker = createAsker(),
     slotAskers = {}; // by slot
@@ -103,7 +97,7 @@ export function createPanel(description, { parent, follows, link }) {
     controls.update(answer);
     about = answer.about;
     figures = putBlocks(root, answer.blocks);
-    if (answer.more && hasStopButton) root.prepend(stopButton);
+    if (answer.more && description.stops) root.prepend(stopButton);
     root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1); // counts the contents, for tests
   }
 
@@ -134,17 +128,11 @@ export function createPanel(description, { parent, follows, link }) {
   });
 
   // Return a question of this panel: its address, the fields that all its questions have, and others.
-  const createQuestion = (fields) => ({
-    address: store.state.address,
-    fields: {
-      panel: name,
-      controls: controls.values(),
-      selection: store.state.selection,
-      asked: store.state.asked,
-      begun: [...begunWorks],
-      ...fields,
-    },
-  });
+  function createQuestion(fields) {
+    const { address, selection, asked } = store.state,
+      own = { panel: name, controls: controls.values(), begun: [...begunWorks] };
+    return { address, fields: { ...own, selection, asked, ...fields } };
+  }
 
   const askForAnswer = (action, data) =>
     askServer("page_panel_act", createQuestion({ act: action, data }));
@@ -190,7 +178,7 @@ export function createPanel(description, { parent, follows, link }) {
     isReloadDue = whenIdle && contentAsker.busy();
     if (isReloadDue) return;
     setBusy(true);
-    sentMaps = checksPage ? explorerMaps.weights() : undefined;
+    sentMaps = description.checks_page ? explorerMaps.weights() : undefined;
     const answer = await contentAsker.ask("page_panel", createQuestion({ drawn: sentMaps }), {
       part: receiveContent,
       working: progress.show,
@@ -206,7 +194,7 @@ export function createPanel(description, { parent, follows, link }) {
   store.follow(follows, () => isPanelVisible() && loadContent());
   // The explorer may draw a new translation after this panel has asked about it.
   const isOutdated = () => sentMaps?.key !== explorerMaps.key();
-  if (checksPage)
+  if (description.checks_page)
     store.follow(["drawCount"], () => isPanelVisible() && isOutdated() && loadContent());
   return { set: (link) => controls.set(link) && isPanelVisible() && loadContent() };
 }

@@ -135,14 +135,8 @@ function drawText(node, turned, place, parts) {
       spaced = look.whiteSpace.startsWith("pre") ? written : written.replace(/\s+/g, " ").trim();
     const words = look.textTransform === "uppercase" ? spaced.toLocaleUpperCase() : spaced;
     if (!width || !words.trim()) continue;
-    const font = {
-      "font-size": look.fontSize,
-      "font-weight": look.fontWeight,
-      "font-style": look.fontStyle,
-      "font-family": look.fontFamily,
-      fill: parseColour(look.color) ?? "none",
-      "xml:space": "preserve",
-    };
+    const font = Object.fromEntries(FONT.map((name) => [name, look.getPropertyValue(name)])),
+      fill = parseColour(look.color) ?? "none";
     const middle = { x: x + width / 2, y: y + height / 2 };
     const where = turn
       ? {
@@ -152,7 +146,7 @@ function drawText(node, turned, place, parts) {
           transform: `rotate(${turn} ${middle.x} ${middle.y})`,
         }
       : { x, y: y + height * 0.78 };
-    const element = svg("text", { ...where, ...font }, words);
+    const element = svg("text", { ...font, ...where, fill, "xml:space": "preserve" }, words);
     const cut = place(parent.getBoundingClientRect()), // cut to its box
       viewBox = `${cut.x} ${cut.y} ${cut.width} ${cut.height}`;
     parts.push(hides ? svg("svg", { ...cut, viewBox }, element) : element);
