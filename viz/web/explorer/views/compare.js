@@ -54,15 +54,8 @@ function similarityTable({ words, cosine, others, error }, word) {
  * @param {(name: string, trace: any, fields: any) => Promise<any>} setup.ask
  * @param {(text: string) => void} setup.compareWithText translates a second sentence
  */
-export function createCompare({
-  scene,
-  update,
-  mapOf,
-  lackingThumbnails,
-  pairs,
-  ask,
-  compareWithText,
-}) {
+export function createCompare(setup) {
+  const { scene, update, mapOf, lackingThumbnails, pairs, ask, compareWithText } = setup;
   const quiet = { hover: () => {}, pin: () => {} };
   const left = createDetail(quiet),
     right = createDetail(quiet);
@@ -120,9 +113,11 @@ export function createCompare({
     const plots = sides.map(({ detail }) => el("div", { class: "compare-plot" }, detail.root));
     const nodes = sides.map(({ trace }, i) => [
       title(trace),
-      el("p", { class: "compare-written", dir: "auto" }, [
+      el(
+        "p",
+        { class: "compare-written", dir: "auto" },
         `→ ${trace.translation || t("(nothing)")}`,
-      ]),
+      ),
       plots[i],
     ]);
     body.replaceChildren(el("div", { class: "compare-pair" }, nodes));
@@ -178,16 +173,12 @@ export function createCompare({
       ),
       pair = list[at];
     pairMenu.root.hidden = !list.length;
-    const entries = list.map((entry, i) => [
-      i,
-      `${toText(entry.title)}: ${shorten(entry.first, 44)}`,
-    ]);
-    pairMenu.offer([["", t("choose one …")], ...entries]);
+    const words = list.map(({ title, first }) => `${toText(title)}: ${shorten(first, 44)}`);
+    pairMenu.offer([["", t("choose one …")], ...words.entries()]);
     pairMenu.show(pair ? String(at) : "");
     lookFor.hidden = !pair;
-    lookFor.replaceChildren(
-      ...(pair ? textParts(say("What to look for: {what}", { what: pair.look })) : []),
-    );
+    if (pair)
+      lookFor.replaceChildren(...textParts(say("What to look for: {what}", { what: pair.look })));
     similarity.replaceChildren();
     if (!pairs || !reference || trace.attention_only) return;
     const key = `${reference.key} ${trace.key}`;
@@ -199,11 +190,8 @@ export function createCompare({
       });
     }
     const answer = answers.get(key);
-    similarity.replaceChildren(
-      ...(answer
-        ? similarityTable(answer, pair?.word)
-        : [el("p", { class: "guide" }, t("Computing …"))]),
-    );
+    if (answer) similarity.append(...similarityTable(answer, pair?.word));
+    else similarity.append(el("p", { class: "guide" }, t("Computing …")));
   }
 
   return {
