@@ -92,13 +92,11 @@ addEventListener("hashchange", () => (savedPage = sentenceToRestore = null));
 addEventListener("pagehide", () => {
   if (sentenceToRestore) return;
   const view = explorerLink(),
-    tab = /** @type {HTMLElement | null} */ (
-      document.querySelector('#tabs > .tab-wrapper [role=tab][aria-selected="true"]')
-    ),
+    tab = openTab(),
     typed = /** @type {any} */ (document.querySelector("#source-text :is(textarea, input)"))?.value,
     pending = pendingTranslation();
   if (!view.has("text")) return;
-  if (tab) view.set("tab", tab.dataset.tabId ?? "");
+  if (tab) view.set("tab", tab.id.replace("tab-", ""));
   if (pending) view.set("text", pending.text);
   const { toy } = store.state;
   const saved = { hash: location.hash, view: String(view), typed, asked: pending, toy };

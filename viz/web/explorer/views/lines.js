@@ -68,18 +68,10 @@ export function createLines(hooks) {
 
   // at: {row, column}, one of them null; text: shortened to its room
   function token(name, text, at, { label: width, x2, y }) {
-    const isRow = at.row !== null,
-      middle = y(at.row ?? at.column),
-      x = isRow ? 0 : x2 + GAP;
-    const written = svg(
-      "text",
-      {
-        x: isRow ? x + width - 4 : x + 4,
-        y: middle + 4.5,
-        "text-anchor": isRow ? "end" : "start",
-      },
-      text,
-    );
+    const middle = y(at.row ?? at.column),
+      [x, edge, anchor] =
+        at.row === null ? [x2 + GAP, x2 + GAP + 4, "start"] : [0, width - 4, "end"];
+    const written = svg("text", { x: edge, y: middle + 4.5, "text-anchor": anchor }, text);
     return svg(
       "g",
       {
