@@ -1,4 +1,4 @@
-// Loads Plotly.js, the page's largest script, when the first figure needs it, and draws figures one after another.
+// Loads Plotly.js, the page's largest script, when the first figure needs it.
 import { el } from "./dom.js";
 
 /** @type {Promise<any> | null} */
@@ -15,19 +15,5 @@ export const loadPlotly = () =>
     document.head.append(el("script", { src, onload: resolve, onerror }));
   }));
 
-/** @type {Promise<any>} */
-let last = Promise.resolve();
-
-/**
- * Draw a figure in a task of its own, after those enqueued before it, so that the page responds between two figures.
- * @template T
- * @param {() => T} draw
- * @returns {Promise<Awaited<T>>}
- */
-export function enqueueDrawing(draw) {
-  const drawing = last.then(yieldToPage).then(draw);
-  last = /** @type {Promise<any>} */ (drawing).catch(() => {});
-  return /** @type {Promise<Awaited<T>>} */ (drawing);
-}
-
-const yieldToPage = () => new Promise((resolve) => setTimeout(resolve));
+/** Wait for a task of its own, in which to draw a figure, so that the page responds between two figures. */
+export const nextTask = () => new Promise((resolve) => setTimeout(resolve));

@@ -4,7 +4,7 @@
 import { el, onThemeChange, cssVariable } from "../core/dom.js";
 import { arrowStep } from "../core/keys.js";
 import { toText, t, thousandsSeparator } from "../core/language.js";
-import { enqueueDrawing, loadPlotly } from "../core/plotly.js";
+import { loadPlotly, nextTask } from "../core/plotly.js";
 import { createPicture } from "./copy.js";
 
 const REST = 250; // milliseconds
@@ -153,10 +153,8 @@ export function createFigure(block, afterInsert, { describePicture, follow }) {
     if (!box.isConnected) return; // it was replaced
     await draw();
     if (!box.isConnected) return;
-    box.on(
-      "plotly_click",
-      ({ points: [{ id }] }) => id in block.clicks && follow(block.clicks[id]),
-    );
+    const open = ({ points: [{ id }] }) => id in block.clicks && follow(block.clicks[id]);
+    box.on("plotly_click", open);
     box.on("plotly_hover", ({ points: [{ id }] }) => rest(id));
     box.on("plotly_unhover", () => clearTimeout(rests));
     if (points.length) rest(points[0].id); // request what the first point leads to
@@ -174,6 +172,6 @@ export function createFigure(block, afterInsert, { describePicture, follow }) {
   }
   const showFailure = () =>
     box.replaceChildren(t("The server does not answer. Please try again in a moment."));
-  afterInsert.push(() => loadPlotly().then(() => enqueueDrawing(drawOnPage), showFailure));
+  afterInsert.push(() => loadPlotly().then(() => nextTask().then(drawOnPage), showFailure));
   return picture;
 }

@@ -2,7 +2,7 @@
 import { paintMap } from "../../core/colours.js";
 import { afterPaint, el } from "../../core/dom.js";
 import { clamp } from "../../core/keys.js";
-import { enqueueDrawing, loadPlotly } from "../../core/plotly.js";
+import { loadPlotly, nextTask } from "../../core/plotly.js";
 import { createStage, measure, positionAt, wholeMap } from "./frame.js";
 
 // Return the figure of the cells alone: labels and marks are elements, which stay when the head changes.
@@ -38,13 +38,11 @@ export function createDetail(hooks) {
 
   async function drawHeatmap(drawing) {
     heatmap.style.visibility = "hidden"; // it still shows the map before
-    await afterPaint().then(loadPlotly);
-    await enqueueDrawing(() => {
-      if (stage.current !== drawing) return;
-      const { left, top } = drawing.size;
-      Plotly.react(positionAt(heatmap, { left, top }), heatmapFigure(drawing));
-      heatmap.style.visibility = "";
-    });
+    await afterPaint().then(loadPlotly).then(nextTask);
+    if (stage.current !== drawing) return;
+    const { left, top } = drawing.size;
+    Plotly.react(positionAt(heatmap, { left, top }), heatmapFigure(drawing));
+    heatmap.style.visibility = "";
   }
 
   stage.listenKeys((key, step) => {
