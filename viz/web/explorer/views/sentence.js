@@ -31,7 +31,6 @@ export function createSentence(hooks) {
     pinned = NONE,
     shownWords = "", // the words on the page, as JSON
     room = "", // sizes that the words were laid out for
-    isDimmed = false, // whether some lines are hidden
     middles = { keys: [], queries: [] };
 
   const value = (row, column) => map.values[row * map.columns.length + column];
@@ -64,8 +63,6 @@ export function createSentence(hooks) {
       });
     shade(keys, isRow ? ofRow(at.row) : null, at.column);
     shade(queries, isPointed && !isRow ? ofColumn(at.column) : null, at.row);
-    if (!isPointed && !isDimmed) return;
-    isDimmed = isPointed;
     for (const { dataset, classList } of lines.children) {
       const isOwn = isRow ? Number(dataset.row) === at.row : Number(dataset.column) === at.column;
       classList.toggle("away", isPointed && !isOwn);
@@ -130,7 +127,6 @@ export function createSentence(hooks) {
       ),
     );
     lines.replaceChildren(...paths);
-    isDimmed = false;
   }
 
   // Arrow keys move along the words and between the lines.
