@@ -57,7 +57,6 @@ export function createPalette(colours, transform, maximum, signed = false) {
     colours,
     maximum,
     plotly: colours.map((colour, i) => [i / (colours.length - 1), colour]),
-    unit: "",
   };
 }
 
