@@ -11,12 +11,11 @@ from attention_atlas.model.trace.language import Refusal
 
 Data = Mapping[str, object]
 Value = TypeVar("Value")
-_REQUIRED = object()
 
 
-def read_integer(data: Data, name: str, default: object = _REQUIRED) -> int:
+def read_integer(data: Data, name: str, default: object = None) -> int:
     """Return an integer, or the default if the field is missing."""
-    value = _get(data, name, default)
+    value = data.get(name, default)
     return value if is_integer(value) else _refuse(name, value)
 
 
@@ -47,15 +46,15 @@ def parse_head(value: object) -> tuple[AttentionKind, int, int]:
     return AttentionKind(kind), check_integer("layer", layer), check_integer("head", head)
 
 
-def read_number(data: Data, name: str, default: object = _REQUIRED) -> float:
+def read_number(data: Data, name: str, default: object = None) -> float:
     """Return a number, or the default if the field is missing."""
-    value = _get(data, name, default)
+    value = data.get(name, default)
     return float(value) if is_number(value) and abs(value) < 1e300 else _refuse(name, value)
 
 
-def read_text(data: Data, name: str, default: object = _REQUIRED) -> str:
+def read_text(data: Data, name: str, default: object = None) -> str:
     """Return a text, or the default if the field is missing."""
-    value = _get(data, name, default)
+    value = data.get(name, default)
     return value if isinstance(value, str) else _refuse(name, value)
 
 
@@ -69,10 +68,6 @@ def read_option(data: Data, options: Sequence[Value]) -> Value:
     """Return the option of a menu whose index is in the field "option"."""
     index = read_integer(data, "option")
     return options[index] if 0 <= index < len(options) else _refuse("option", index)
-
-
-def _get(data: Data, name: str, default: object) -> object:
-    return data.get(name) if default is _REQUIRED else data.get(name, default)
 
 
 def _refuse(name: str, value: object) -> NoReturn:
