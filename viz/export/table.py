@@ -53,18 +53,8 @@ def _unescape_formula(cell: str) -> str:
 
 def to_json(trace: TranslationTrace, view: View) -> bytes:
     """Write the map of a view: kind, layer, head, weights [query][key], query_tokens (those read), key_tokens."""
-    maps = trace.maps(view.kind)
-    return json.dumps(
-        {
-            "kind": view.kind.value,
-            "layer": view.layer,
-            "head": view.head,
-            "weights": maps.weights[view.layer, view.head].tolist(),
-            "query_tokens": maps.query_tokens,
-            "key_tokens": maps.key_tokens,
-        },
-        ensure_ascii=False,
-    ).encode()
+    fields = _fields(trace, view)
+    return json.dumps({**fields, "weights": fields["weights"].tolist()}, ensure_ascii=False).encode()
 
 
 def from_json(data: bytes) -> np.ndarray:
@@ -74,16 +64,8 @@ def from_json(data: bytes) -> np.ndarray:
 
 def to_npz(trace: TranslationTrace, view: View) -> bytes:
     """Write the fields of to_json() as arrays, without pickle."""
-    file, maps = io.BytesIO(), trace.maps(view.kind)
-    np.savez_compressed(
-        file,
-        weights=maps.weights[view.layer, view.head],
-        query_tokens=np.array(maps.query_tokens),
-        key_tokens=np.array(maps.key_tokens),
-        kind=np.array(view.kind.value),
-        layer=view.layer,
-        head=view.head,
-    )
+    file = io.BytesIO()
+    np.savez_compressed(file, **_fields(trace, view))
     return file.getvalue()
 
 
@@ -91,3 +73,15 @@ def from_npz(data: bytes) -> np.ndarray:
     """Read the weights of a result of to_npz(), float32 [query, key]."""
     with np.load(io.BytesIO(data), allow_pickle=False) as stored:
         return stored["weights"]
+
+
+def _fields(trace: TranslationTrace, view: View) -> dict:
+    maps = trace.maps(view.kind)
+    return {
+        "kind": view.kind.value,
+        "layer": view.layer,
+        "head": view.head,
+        "weights": maps.weights[view.layer, view.head],
+        "query_tokens": maps.query_tokens,
+        "key_tokens": maps.key_tokens,
+    }
