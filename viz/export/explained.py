@@ -41,7 +41,7 @@ class Explained:
     @property
     def values(self) -> np.ndarray:
         """The values of the rows, float64 [row, column], NaN for none."""
-        return _values(self.fields)
+        return np.array([row["values"] for row in self.fields["rows"]], np.float64)
 
     def headings(self) -> list[tuple[str, str, str]]:
         """Return the name, the evidence and the unit of every row."""
@@ -67,20 +67,9 @@ def to_csv(answer: Explained) -> bytes:
     return file.getvalue().encode()
 
 
-def from_csv(data: bytes) -> np.ndarray:
-    """Read the values of a result of to_csv()."""
-    _, *lines = csv.reader(io.StringIO(data.decode(), newline=""))
-    return np.array([[float(cell) if cell else np.nan for cell in line[len(HEAD) :]] for line in lines], np.float64)
-
-
 def to_json(answer: Explained) -> bytes:
     """Write the fields, as in the API's answer."""
     return json.dumps(answer.fields, ensure_ascii=False).encode()
-
-
-def from_json(data: bytes) -> np.ndarray:
-    """Read the values of a result of to_json()."""
-    return _values(json.loads(data))
 
 
 def to_npz(answer: Explained) -> bytes:
@@ -96,15 +85,3 @@ def to_npz(answer: Explained) -> bytes:
         fields=np.array(to_json(answer).decode()),
     )
     return file.getvalue()
-
-
-def from_npz(data: bytes) -> np.ndarray:
-    """Read the values of a result of to_npz()."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-        return stored["values"]
-
-
-def _values(fields: Mapping[str, object]) -> np.ndarray:
-    return np.array(
-        [[np.nan if value is None else value for value in row["values"]] for row in fields["rows"]], np.float64
-    )

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import numpy as np
 
 from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.scores import ScoreMap
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.export import explained, standalone, table
 from attention_atlas.viz.export.explained import Explained
-from attention_atlas.viz.maps.reduce import View
 from attention_atlas.viz.words import Words, say
-
-Write = TypeVar("Write", bound=Callable)
 
 
 @dataclass(frozen=True)
-class Scope(Generic[Write]):
-    """How a format writes and reads a whole trace, one map, or an answer of the tab "Why".
+class Scope:
+    """How a format writes and reads a whole trace or one map.
 
-    write  returns the file's bytes
+    write  returns the file's bytes. Of a trace its arguments are the trace and what an HTML file opens with (a
+           viz.panels.scene.Selection, the text of a link, or None); of a map the trace, the view, and the view's map,
+           which may be that of an overlay
     read   returns the numbers of a file exactly: of a trace {kind: float32 [layers, heads, query, key]}, of a map
-           float32 [row, column], of an answer float64 [row, column]. ValueError for any other file
+           float32 [row, column]. ValueError for any other file
     """
 
-    write: Write
+    write: Callable[..., bytes]
     read: Callable[[bytes], Mapping[AttentionKind, np.ndarray] | np.ndarray]
-
-
-# (trace, what an HTML file opens with: a viz.panels.scene.Selection, the text of a link, or None) -> bytes
-WholeTrace = Callable[[TranslationTrace, object], bytes]
-# (trace, view, the view's map, which may be that of an overlay) -> bytes
-OneMap = Callable[[TranslationTrace, View, ScoreMap], bytes]
-Answer = Callable[[Explained], bytes]
 
 
 @dataclass(frozen=True)
@@ -47,13 +37,14 @@ class Format:
     media_type  as in HTTP. The API sends text and JSON as they are, all else in base64
     about       the tooltip of its button on the page, which downloads the whole trace if the format can hold it, else
                 the map
+    why         writes an answer of the tab "Why" to bytes
     """
 
     media_type: str
     about: Words
-    trace: Scope[WholeTrace] | None = None
-    map: Scope[OneMap] | None = None
-    why: Scope[Answer] | None = None
+    trace: Scope | None = None
+    map: Scope | None = None
+    why: Callable[[Explained], bytes] | None = None
 
 
 def _weights(trace: TranslationTrace) -> dict[AttentionKind, np.ndarray]:
@@ -71,7 +62,7 @@ FORMATS: dict[str, Format] = {
         map=Scope(
             lambda trace, view, shown: table.to_csv(shown).encode(), lambda data: table.from_csv(data.decode())[2]
         ),
-        why=Scope(explained.to_csv, explained.from_csv),
+        why=explained.to_csv,
     ),
     "json": Format(
         "application/json",
@@ -81,14 +72,14 @@ FORMATS: dict[str, Format] = {
             lambda data: _weights(storage.from_json(data.decode())),
         ),
         map=Scope(lambda trace, view, shown: table.to_json(trace, view), table.from_json),
-        why=Scope(explained.to_json, explained.from_json),
+        why=explained.to_json,
     ),
     "npz": Format(
         "application/octet-stream",
         _exact("NPZ"),
         trace=Scope(lambda trace, selection: storage.to_npz(trace), lambda data: _weights(storage.from_npz(data))),
         map=Scope(lambda trace, view, shown: table.to_npz(trace, view), table.from_npz),
-        why=Scope(explained.to_npz, explained.from_npz),
+        why=explained.to_npz,
     ),
     "html": Format(
         "text/html",

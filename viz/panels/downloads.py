@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attention_atlas.model.analysis.why import attribution, split
-from attention_atlas.model.trace.why.evidence import Unit
+from attention_atlas.model.trace.why.evidence import Unit, to_jsonable
 from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.export.formats import FORMATS
 from attention_atlas.viz.panels.scene import Scene
@@ -37,22 +37,23 @@ def exports(
 
 def matrix_file(scene: Scene, data: Mapping[str, object]) -> File:
     """Return the attributions and the parts in the requested format."""
-    return file(
-        data,
-        Explained.of(attribution.attribute_case(scene.case), split.split_case(scene.case)),
-        about_step("why", scene),
-    )
+    answer = Explained.of(attribution.attribute_case(scene.case), split.split_case(scene.case))
+    return _write(data, answer, about_step("why", scene))
+
+
+def file(data: Mapping[str, object], fields: Mapping[str, object], name: str) -> File:
+    """Return an experiment's fields (for to_jsonable()) in the format data["format"]. A Refusal for an unknown one."""
+    return _write(data, Explained(to_jsonable(fields)), name)
+
+
+def _write(data: Mapping[str, object], answer: Explained, name: str) -> File:
+    form = read_entry(data, "format", {key: form for key, form in FORMATS.items() if form.why})
+    return File(f"{name}.{data['format']}", form.media_type, form.why(answer))
 
 
 def about_step(name: str, scene: Scene) -> str:
     """Return the file name of an answer about the pinned token."""
     return f"{name}-step{scene.question.step + 1}"
-
-
-def file(data: Mapping[str, object], answer: Explained, name: str) -> File:
-    """Return an answer in the format data["format"]. A Refusal for an unknown format."""
-    form = read_entry(data, "format", {key: form for key, form in FORMATS.items() if form.why})
-    return File(f"{name}.{data['format']}", form.media_type, form.why.write(answer))
 
 
 def translation_fields(scene: Scene) -> dict:

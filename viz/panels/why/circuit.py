@@ -25,7 +25,6 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
-from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.figures.circuit import DrawnEdge, ModelShape, describe_node, plot_circuit
 from attention_atlas.viz.figures.curves import plot_curves
 from attention_atlas.viz.maps import labels
@@ -398,7 +397,7 @@ def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typ
     if data.get("format") == MIB:
         written = json.dumps(circuit.to_mib(edges)).encode()
         return File(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)
-    return file(data, Explained(as_plain(scene, text, circuit, pair, edges)), about_step("circuit", scene))
+    return file(data, as_plain(scene, text, circuit, pair, edges), about_step("circuit", scene))
 
 
 def as_plain(scene: Scene, text: str, circuit: Circuit, pair: Pair, edges: int) -> dict:

@@ -17,9 +17,7 @@ from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interven
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.effects import Head, HeadEffects, Replacement, effects_table
-from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.why.faithfulness import spearman
-from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
@@ -73,8 +71,8 @@ def _measure(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dic
 def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> File:
     """Return the estimates and the measured effects as a file."""
     *_, (_, estimates, measured) = _measure(scene, instead, extent)
-    table = {**question_fields(scene), **effects_table(measured, estimates)}
-    return file(data, Explained(to_jsonable(table)), about_step("heads", scene))
+    fields = {**question_fields(scene), **effects_table(measured, estimates)}
+    return file(data, fields, about_step("heads", scene))
 
 
 def prepare_means(scene: Scene) -> Iterator[list[dict]]:

@@ -11,9 +11,7 @@ from attention_atlas.model.analysis.why.experiments.patching import GRIDS, HeadG
 from attention_atlas.model.analysis.why.neighbours import make_neighbour_sentences
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.tokens import is_symbol
-from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.model.trace.words import word_groups
-from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.panels.panel import Choice, Panel, Text
@@ -109,7 +107,7 @@ def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, dir
     """Return the effects as a file."""
     effects = patch_with(scene, text, place, PatchMode(direction))
     fields = {**question_fields(scene), "second": text, "place": place, **effects.as_plain()}
-    return file(data, Explained(to_jsonable(fields)), about_step("patch", scene))
+    return file(data, fields, about_step("patch", scene))
 
 
 def _grid(effects: PatchEffects, name: Words) -> dict:

@@ -9,7 +9,6 @@ from attention_atlas.model.analysis.why.experiments.smallest import open_transla
 from attention_atlas.model.analysis.why.experiments.smallest import shrink
 from attention_atlas.model.trace.why.effects import Replacement, SmallestSet, sets_table
 from attention_atlas.model.trace.why.evidence import to_jsonable
-from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.panels.downloads import EXPORT, exports, file, translation_fields
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
@@ -111,7 +110,7 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> File:
         raise ValueError("there is no set of heads to write down")
     model = scene.translator.model
     table = sets_table(sets, Replacement(instead), model.num_layers, model.num_heads)
-    return file(data, Explained(to_jsonable({**translation_fields(scene), **table})), "smallest-set")
+    return file(data, {**translation_fields(scene), **table}, "smallest-set")
 
 
 PANEL = Panel(
