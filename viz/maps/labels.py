@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Words, say
@@ -57,15 +57,11 @@ def text_of(token: str) -> dict:
 def word_label(tokens: Sequence[str]) -> str:
     """Return the word that these tokens spell, without the space mark; bytes are decoded if they are valid UTF-8."""
     parts: list[str] = []
-    pending = bytearray()
-    for token in (*tokens, ""):
-        if is_byte(token):
-            pending.append(int(token[3:5], 16))
-            continue
-        if pending:
-            parts.append(_decode_bytes(bytes(pending)))
-            pending.clear()
-        parts.append(token if is_symbol(token) else token.replace(SPACE, " "))
+    for are_bytes, run in groupby(tokens, is_byte):
+        if are_bytes:
+            parts.append(_decode_bytes(bytes(int(token[3:5], 16) for token in run)))
+        else:
+            parts += [token if is_symbol(token) else token.replace(SPACE, " ") for token in run]
     text = "".join(parts).strip()
     return display(text) if text else SPACE
 

@@ -6,15 +6,14 @@ The page computes the same in viz/web/explorer/model.js; tests/page/explorer/tes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from attention_atlas.model.trace import check_integer
 from attention_atlas.model.trace.flow import decoder_rollout, rollout
-from attention_atlas.model.trace.kinds import AttentionKind, Kind
+from attention_atlas.model.trace.kinds import AttentionKind, Kind, NamedEnum, coerce_enums, coerce_integers
 from attention_atlas.model.trace.scores import Groups, ScoreMap
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace, check_trace
@@ -26,7 +25,7 @@ __all__ = ["Combine", "Special", "View", "score_map"]
 THUMBNAIL = 40  # cells on a side of the thumbnails of layers that are not sent yet
 
 
-class Combine(str, Enum):
+class Combine(NamedEnum):
     """How several heads become one map."""
 
     SINGLE = "single"
@@ -35,7 +34,7 @@ class Combine(str, Enum):
     ROLLOUT = "rollout"
 
 
-class Special(str, Enum):
+class Special(NamedEnum):
     """Whether special tokens (language symbol, begin, end) are shown."""
 
     SHOW = "show"
@@ -64,10 +63,8 @@ class View:
     predicted: bool = False
 
     def __post_init__(self) -> None:
-        for name, type_ in (("kind", AttentionKind), ("combine", Combine), ("special", Special)):
-            object.__setattr__(self, name, type_(getattr(self, name)))
-        object.__setattr__(self, "layer", check_integer("layer", self.layer))
-        object.__setattr__(self, "head", check_integer("head", self.head))
+        coerce_enums(self, kind=AttentionKind, combine=Combine, special=Special)
+        coerce_integers(self, "layer", "head")
         try:
             heads = tuple((check_integer("layer", layer), check_integer("head", head)) for layer, head in self.heads)
         except TypeError as error:
@@ -83,16 +80,8 @@ class View:
     def from_plain(cls, data: Any) -> View:
         """Read a JSON object with these fields. ValueError for anything else."""
         try:
-            return cls(
-                data["kind"],
-                data["layer"],
-                data["head"],
-                data["heads"],
-                data["combine"],
-                bool(data["words"]),
-                data["special"],
-                bool(data["predicted"]),
-            )
+            values = {field.name: data[field.name] for field in fields(cls)}
+            return cls(**values | {name: bool(values[name]) for name in ("words", "predicted")})
         except (TypeError, KeyError) as error:
             raise ValueError(f"not a view of a map: {data!r}") from error
 
