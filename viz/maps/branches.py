@@ -167,12 +167,7 @@ class Tree:
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     """Return the number of tokens that two targets share from the start."""
-    count = 0
-    for x, y in zip(a, b):
-        if x != y:
-            break
-        count += 1
-    return count
+    return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 def align_targets(a: Sequence[int], b: Sequence[int]) -> list[tuple[int | None, int | None]]:

@@ -151,15 +151,10 @@ def describe_tab(tab: Tab, configs: Sequence[ModelConfig]) -> dict:
 
 def _describe_panel(panel: Panel, configs: Sequence[ModelConfig]) -> dict:
     """Return the description of a panel for the page."""
+    unchanged = ("name", "title", "look", "section", "paper", "checks_page", "stops")
     return {
-        "name": panel.name,
-        "title": panel.title,
-        "look": panel.look,
-        "section": panel.section,
-        "paper": panel.paper,
+        **{name: getattr(panel, name) for name in unchanged},
         "controls": {name: control.to_plain(configs) for name, control in zip(panel.fields, panel.controls)},
         "button": panel.button and {"label": panel.button.label, "id": panel.button.elem_id},
-        "checks_page": panel.checks_page,
         "streams": isgeneratorfunction(panel.compute),
-        "stops": panel.stops,
     }

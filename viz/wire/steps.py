@@ -35,19 +35,13 @@ def tree_payload(tree: Tree) -> dict:
 
 
 def _branch_to_plain(branch: Branch) -> dict:
+    unchanged = ("number", "ids", "total", "given", "text", "finished", "parent", "fork")
     return {
-        "number": branch.number,
+        **{name: getattr(branch, name) for name in unchanged},
         "origin": branch.origin.value,
-        "ids": branch.ids,
         "tokens": list(map(labels.text_of, branch.tokens)),
         "probabilities": np.exp(branch.log_probabilities).tolist(),
-        "total": branch.total,
-        "given": branch.given,
         "decoding": describe_decoding(branch.decoding, len(branch.ids)),
-        "text": branch.text,
-        "finished": branch.finished,
-        "parent": branch.parent,
-        "fork": branch.fork,
     }
 
 

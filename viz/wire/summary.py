@@ -27,9 +27,7 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
         "text": trace.translation,
         "read": in_text(trace.source_text, trace.source_tokens),
         "written": in_text(trace.translation, trace.target_tokens),
-        "source": [
-            {"text": token, "byte": is_byte(token), "symbol": is_symbol(token)} for token in trace.source_tokens
-        ],
+        "source": list(map(_token, trace.source_tokens)),
         "target": [_target_token(trace, step) for step in range(len(trace.target_ids))],
         "warnings": warnings(trace),
         "finished": trace.finished,
@@ -43,7 +41,7 @@ def summarise(trace: TranslationTrace, model, lacking: Sequence[dict] = ()) -> d
             ),
             *_facts(model),
         ],
-        "about": {**about(model), "lacking": list(lacking)},
+        "about": about(model, lacking),
     }
 
 
@@ -89,12 +87,14 @@ def _facts(model) -> list[Words]:
     return [say("{encoder} layers × {read} heads + {decoder} layers × {wrote} heads", **layers, **heads), limit]
 
 
+def _token(token: str) -> dict:
+    return {"text": token, "byte": is_byte(token), "symbol": is_symbol(token)}
+
+
 def _target_token(trace: TranslationTrace, step: int) -> dict:
     given = trace.decoding.given if trace.decoding else 0
     return {
-        "text": trace.target_tokens[step],
-        "byte": is_byte(trace.target_tokens[step]),
-        "symbol": is_symbol(trace.target_tokens[step]),
+        **_token(trace.target_tokens[step]),
         "given": step < given and bool(trace.chosen_rank[step] > 1),  # the model would have written another token
         "probability": float(np.exp(trace.log_probability[step])),
         "rank": int(trace.chosen_rank[step]),
@@ -132,19 +132,21 @@ def warnings(trace: TranslationTrace) -> list[Words]:
     return messages
 
 
-def about(model) -> dict:
-    """Return the model's name, size, training data and scores, from the checkpoint's metrics.json."""
-    parameters = model.metrics.get("parameters")
+def about(model, lacking: Sequence[dict] = ()) -> dict:
+    """Return the model's name, size, training data and scores, from the checkpoint's metrics.json.
+
+    lacking: as for summarise().
+    """
     return {
         "name": model.name,
         "digest": model.digest,
-        "parameters": parameters,
+        "parameters": model.metrics.get("parameters"),
         "training": model.metrics.get("training", ""),
         # Scores by a published protocol, of the same translations, are left to the model card.
         "scores": [score for score in model.metrics.get("scores", []) if "protocol" not in score],
         "origin": _origin(model.metrics.get("origin")),
         "notes": model.metrics.get("notes", []),
-        "lacking": [],
+        "lacking": list(lacking),
     }
 
 
