@@ -17,31 +17,21 @@ MAX_HEADS_WITH_TEXT = 12  # of a layer; with more heads, cells are too narrow fo
 DIGITS = 2
 
 
-def effects_block(
-    about: str,
-    estimates: HeadEffects,
-    measured: HeadEffects | None,
-    *,
-    joint: str,
-    done: bool,
-    kinds: Sequence[AttentionKind],
-) -> dict:
+def effects_block(about: str, estimates: HeadEffects, measured: HeadEffects | None, *, joint: str, done: bool) -> dict:
     """Return a block with the effect of each head: measured if it is already, else estimated.
 
     about: the name under which the page stores which heads are switched off; joint: the slot for their joint effect;
     done: whether this is the last block of the stream.
     """
-    is_known, values = {}, {}  # by kind [layers, heads]
-    for kind in kinds:
-        estimated = estimates.effects[kind]
-        effects = measured.effects[kind] if measured else np.full_like(estimated, np.nan)
-        is_known[kind] = ~np.isnan(effects)
-        values[kind] = np.where(is_known[kind], effects, estimated)
+    values = dict(estimates.effects)  # by kind [layers, heads]
+    for kind, effects in measured.effects.items() if measured else ():
+        values[kind] = np.where(np.isnan(effects), values[kind], effects)
     limit = max(float(np.abs(of_kind).max()) for of_kind in values.values()) or 1.0
 
     def cell(kind: AttentionKind, layer: int, head: int) -> dict:
-        value, is_measured = float(values[kind][layer, head]), bool(is_known[kind][layer, head])
-        flips = is_measured and measured.flips is not None and bool(measured.flips[kind][layer, head])
+        value = float(values[kind][layer, head])
+        is_measured = measured is not None and not np.isnan(measured.effects[kind][layer, head])
+        flips = is_measured and bool(measured.flips[kind][layer, head])
         where = {**labels.place(kind, layer, head), "n": format_effect(value)}
         if not is_measured:
             name = say("{kind}, layer {layer}, head {head}: {n} nats, estimated from its gate's slope.", **where)
@@ -68,13 +58,13 @@ def effects_block(
 
 
 def sets_block(
-    about: str, sets: Sequence[SmallestSet], kinds: Mapping[AttentionKind, int], heads: Mapping[AttentionKind, int]
+    sets: Sequence[SmallestSet], layers: Mapping[AttentionKind, int], heads: Mapping[AttentionKind, int]
 ) -> dict:
     """Return a block with the number of sets that each head is in.
 
-    kinds: the number of layers of each kind; heads: the number of heads in a layer of each kind.
+    layers, heads: the number of layers of each kind, and of heads in each of its layers.
     """
-    counts = {kind: np.zeros((layers, heads[kind]), int) for kind, layers in kinds.items()}
+    counts = {kind: np.zeros((depth, heads[kind]), int) for kind, depth in layers.items()}
     for kind, layer, head in (place for smallest in sets for place in smallest.kept):
         counts[kind][layer, head] += 1
 
@@ -85,7 +75,7 @@ def sets_block(
         return {"value": count / len(sets) if count else None, "text": str(count or ""), "name": name, "marks": []}
 
     hint = say("Each number: in how many of the orders the head is needed. Empty: in none.")
-    return _block(about, counts, cell, hint)
+    return _block("", counts, cell, hint)
 
 
 def _block(

@@ -113,7 +113,7 @@ def ablation_values_for(scene: Scene, case: Case, instead: str) -> tuple[heads.A
 
 def _block(scene: Scene, estimates: HeadEffects, measured: HeadEffects | None, *, done: bool) -> dict:
     about = scene.trace.key  # the page keeps the selected heads under this key
-    return effects_block(about, estimates, measured, joint=JOINT, done=done, kinds=scene.trace.kinds)
+    return effects_block(about, estimates, measured, joint=JOINT, done=done)
 
 
 def _operations(case: Case) -> float:
