@@ -140,3 +140,8 @@ def _note(text: Words | str, look: str = "", about: Words | str = "") -> dict:
 def two_decimals(value: float) -> str:
     """Format a number with two decimals."""
     return with_minus_sign(f"{value:.2f}")
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """Format a number and its interval: "0.81 [0.78, 0.84]"."""
+    return f"{two_decimals(value)} [{two_decimals(low)}, {two_decimals(high)}]"

@@ -56,10 +56,7 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
     metric     what the tab's numbers measure, in words
     """
     step = question.step
-    probable = {
-        int(i): (token, float(p))
-        for i, token, p in zip(trace.top_ids[step], trace.top_tokens[step], trace.top_probabilities[step])
-    }
+    candidates = zip(trace.top_ids[step].tolist(), trace.top_tokens[step], trace.top_probabilities[step].tolist())
     token, contrast = token_names(trace, question)
     return {
         "tokens": [
@@ -70,7 +67,9 @@ def question_payload(trace: TranslationTrace, question: Question, contrasts: Seq
         "token": token,
         "contrast": contrast,
         "contrast_id": question.contrast_id,
-        "contrasts": [{"id": i, "text": token_text(probable[i][0]), "probability": probable[i][1]} for i in contrasts],
+        "contrasts": [
+            {"id": i, "text": token_text(token), "probability": p} for i, token, p in candidates if i in contrasts
+        ],
         "metric": metric_words(token, contrast),
         "note": question.note or (SPELLED if question.token == SPACE else ""),
     }

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.tokens import is_byte, is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import SPACE, word_groups
+from attention_atlas.model.trace.words import SPACE
 from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.words import Words, say, say_plural
 
@@ -53,9 +54,7 @@ def in_text(text: str, tokens: Sequence[str]) -> list[dict]:
     because the tokenizer normalised it.
     """
     words, end = [], 0
-    for group in word_groups(tokens):
-        if is_symbol(tokens[group[0]]):
-            continue
+    for group in content_words(tokens):
         label, pieces = word_label([tokens[i] for i in group]), [tokens[i].replace(SPACE, "") for i in group]
         start = text.find(label, end)
         if start < 0 or text[end:start].strip():

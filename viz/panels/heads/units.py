@@ -10,11 +10,10 @@ from attention_atlas.model.analysis.sentences import has_sentences, source_sente
 from attention_atlas.model.analysis.steering import translate_with_vector
 from attention_atlas.model.analysis.units.dictionary import StoredDictionary, load_stored
 from attention_atlas.model.analysis.units.units import Units
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.edits import Add
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.inside.steer import PERCENT, compare_translations
@@ -115,9 +114,8 @@ def _marked(read: Units, line: int, place: int) -> str:
     """Return a sentence with the word at a token in brackets."""
     text = read.texts[line]
     tokens = read.translator.tokenizer.source_tokens(read.translator.encode(text, read.direction), text)
-    groups = [group for group in word_groups(tokens) if not is_symbol(tokens[group[0]])]
-    words = [labels.word_label([tokens[i] for i in group]) for group in groups]
-    return " ".join(f"[{word}]" if place in group else word for word, group in zip(words, groups))
+    words = [(group, labels.word_label([tokens[i] for i in group])) for group in content_words(tokens)]
+    return " ".join(f"[{word}]" if place in group else word for group, word in words)
 
 
 def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]:

@@ -36,7 +36,7 @@ from attention_atlas.viz.panels.why.patch import replace_word, with_words
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import format_effect
-from attention_atlas.viz.wire.matrix import two_decimals
+from attention_atlas.viz.wire.matrix import two_decimals, with_interval
 from attention_atlas.viz.wire.question import token_names, token_text, with_minus_sign
 from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import Words, say, say_plural
@@ -55,11 +55,6 @@ UNEQUAL = say(
     "The two sentences have different numbers of tokens: which token of one would stand for which of the other? So "
     "only what the decoder's parts write is compared, from cross-attention on."
 )
-KINDS = {
-    ("encoder", "self"): AttentionKind.ENCODER_SELF,
-    ("decoder", "self"): AttentionKind.DECODER_SELF,
-    ("decoder", "cross"): AttentionKind.CROSS,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,10 +219,7 @@ def _study_blocks(result: StudyResult) -> list[dict]:
 
 def _kept(curve: Curve) -> list[str]:
     """Return the faithfulness at each size with its interval."""
-    return [
-        f"{two_decimals(share)} [{two_decimals(low)}, {two_decimals(high)}]"
-        for share, (low, high) in zip(curve.faithfulness, curve.interval)
-    ]
+    return [with_interval(share, *ends) for share, ends in zip(curve.faithfulness, curve.interval)]
 
 
 def circuit(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
@@ -247,6 +239,14 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
     shape = ModelShape(encoder, config.num_decoder_layers, most_heads(config), (begin, token))
     drawn = [DrawnEdge(edge.sender, edge.reader, edge.letter, nats) for edge, nats in top_edges]
     clicks = _clicks(scene, pair, top_edges)
+    invitation = work_block(
+        study_pairs(scene, pair, text, typed).key,
+        say("Test on other sentences"),
+        say(
+            "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
+            "and a circuit is found on some of these and tested on the rest."
+        ),
+    )
     best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
         blocks.facts(
@@ -276,7 +276,7 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
         blocks.slot(ALONE, blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE))),
         exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
         blocks.folded(say("The largest edges"), _table(circuit, top_edges, clicks)),
-        *(_study_blocks(study) if study else [_invitation(study_pairs(scene, pair, text, typed))]),
+        *(_study_blocks(study) if study else [invitation]),
     ]
 
 
@@ -319,7 +319,7 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
     """Return a link to a head's map and a cell: the key that the pinned row reads most, or in the encoder the query
     that reads the changed word most."""
     side, layer, part, head = name.split(".")
-    kind = KINDS[side, part]
+    kind = AttentionKind.CROSS if part == "cross" else AttentionKind(f"{side}_self")
     weights = scene.trace.maps(kind).weights[int(layer), int(head)]
     if kind is AttentionKind.ENCODER_SELF:
         key = changed_positions(pair)[0]
@@ -328,18 +328,6 @@ def _to_map(scene: Scene, pair: Pair, name: str) -> dict:
         query = scene.question.step
         key = int(weights[query].argmax())
     return blocks.to_head(kind.value, int(layer), int(head), query=query, key=key)
-
-
-def _invitation(work: Work) -> dict:
-    """Return the offer to start the study."""
-    return work_block(
-        work.key,
-        say("Test on other sentences"),
-        say(
-            "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
-            "and a circuit is found on some of these and tested on the rest."
-        ),
-    )
 
 
 def measure_edge(scene: Scene, data: Mapping[str, object], text: str, edges: int, typed: str) -> list[dict]:

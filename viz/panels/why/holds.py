@@ -19,7 +19,7 @@ from attention_atlas.viz.panels import rankings
 from attention_atlas.viz.panels.panel import Blocks, Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.matrix import EVIDENCE, two_decimals
+from attention_atlas.viz.wire.matrix import EVIDENCE, two_decimals, with_interval
 from attention_atlas.viz.words import Words, say
 
 MEAN, MASK = "mean", "mask"
@@ -212,9 +212,7 @@ def _methods_figure(picture: go.Figure, titles: tuple[Words, Words], label: Word
 
 
 def _interval(interval: Interval | None) -> str:
-    if interval is None:
-        return "–"
-    return f"{two_decimals(interval.value)} [{two_decimals(interval.low)}, {two_decimals(interval.high)}]"
+    return "–" if interval is None else with_interval(interval.value, interval.low, interval.high)
 
 
 PANEL = Panel(

@@ -9,9 +9,8 @@ import numpy as np
 
 from attention_atlas.model.analysis.why.experiments.patching import GRIDS, HeadGrid, PatchEffects, PatchMode, patch_case
 from attention_atlas.model.analysis.why.neighbours import make_neighbour_sentences
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.tokens import is_symbol
-from attention_atlas.model.trace.words import word_groups
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.panels.panel import Choice, Panel, Text
@@ -148,9 +147,7 @@ def second_sentence(scene: Scene, text: str) -> dict:
     """Return the block of words to click, each for another word in its place."""
     tokens = scene.trace.source_tokens
     words = [
-        {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]}
-        for group in word_groups(tokens)
-        if not is_symbol(tokens[group[0]])
+        {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]} for group in content_words(tokens)
     ]
     return {
         "type": "words",
