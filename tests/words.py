@@ -28,8 +28,8 @@ from tests import ROOT
 TRANSLATIONS = ROOT / "translations"
 DEFINITIONS = {ROOT / "viz/web/core/language.js", ROOT / "model/trace/language.py"}
 PLURAL = "say_plural"
-FACT = "blocks.fact"  # (sentence, value, sentence)
-PYTHON = ("say", PLURAL, "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings", FACT)
+PYTHON = ("say", PLURAL, "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")
+SOME = {"blocks.fact": slice(0, 3, 2), "Panel": slice(1, 3)}  # function -> those of its arguments that are sentences
 JAVASCRIPT = Language(tree_sitter_javascript.language())
 CALLS = Query(  # Babel's own extractor misses calls inside the arguments of others
     JAVASCRIPT,
@@ -59,8 +59,8 @@ def tour_sentences() -> list[Id]:
 
 def _from_python(path: Path) -> Iterator[Id]:
     for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Call) and (function := ast.unparse(node.func)) in PYTHON:
-            arguments = node.args[::2] if function == FACT else node.args
+        if isinstance(node, ast.Call) and (function := ast.unparse(node.func)) in (*PYTHON, *SOME):
+            arguments = node.args[SOME.get(function, slice(None))]
             texts = [_text(path, node.lineno, ast.literal_eval, argument) for argument in arguments]
             yield from [tuple(texts)] if function == PLURAL else texts
 

@@ -59,9 +59,11 @@ def test_translatable_texts_are_extracted_from_python_and_javascript(tmp_path, m
     )
     module.write_text(
         'blocks.note("f {n}", n=blocks.headings("h"))\nraise Refusal("g" "h", i=say_plural("{n} i", "{n} is", n=2))\n'
+        'PANEL = Panel("name", "j", "k", compute)\n'
     )
     sentences = page_sentences()
-    assert sorted(s for s in sentences if isinstance(s, str)) == ["A {b}", "b", "c {d}", "e", "f {n}", "gh", "h"]
+    singular = sorted(s for s in sentences if isinstance(s, str))
+    assert singular == ["A {b}", "b", "c {d}", "e", "f {n}", "gh", "h", "j", "k"]
     assert {s for s in sentences if isinstance(s, tuple)} == {("{n} x", "{n} xs"), ("{n} i", "{n} is")}
     module.write_text('say(f"{x}")\n')
     with pytest.raises(ValueError, match=r"model/one\.py:1"):

@@ -211,7 +211,7 @@ class Panel:
     """One panel of a tab.
 
     name            its identifier in the page and in links
-    title           of its place in the tab's strip
+    title           of its place in the tab's strip, in English; it becomes translatable Words, as does look
     look            the lead: what to look for
     section         the section of the paper, or the paper's authors
     compute         compute(scene, *values of the controls) -> blocks, or a generator of successive versions of them.
@@ -230,8 +230,8 @@ class Panel:
     """
 
     name: str
-    title: Words
-    look: Words
+    title: str
+    look: str
     section: Words
     compute: Callable[..., Blocks | Iterator[Blocks]]
     controls: tuple[Control, ...] = ()
@@ -244,6 +244,10 @@ class Panel:
     translate: Callable[..., TranslationTrace] | None = None
     stops: bool = False
     paper: str = PAPER
+
+    def __post_init__(self) -> None:
+        for name in ("title", "look"):
+            object.__setattr__(self, name, Words(getattr(self, name), {}))
 
     @property
     def fields(self) -> list[str]:

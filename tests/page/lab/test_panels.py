@@ -41,7 +41,7 @@ LOOK, SECTION = say("Look at this."), say("Paper, section 0")
 LOOK.english, LOOK.values, SECTION.english, SECTION.values = str(LOOK), {}, str(SECTION), {}
 DUMMY = Panel(
     "dummy",
-    say("Dummy"),
+    "Dummy",
     LOOK,
     SECTION,
     compute,
@@ -50,15 +50,15 @@ DUMMY = Panel(
 )
 LACKING = Panel(
     "lacking",
-    say("Lacking"),
+    "Lacking",
     LOOK,
     SECTION,
     compute,
     controls=DUMMY.controls,
     needs=(WAVES, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)),
 )
-STREAMING = Panel("streaming", say("Streaming"), LOOK, SECTION, compute_in_parts)
-SLOW = Panel("slow", say("Slow"), LOOK, SECTION, compute_slowly, controls=(Slider("Number", 0, 9, 1),), stops=True)
+STREAMING = Panel("streaming", "Streaming", LOOK, SECTION, compute_in_parts)
+SLOW = Panel("slow", "Slow", LOOK, SECTION, compute_slowly, controls=(Slider("Number", 0, 9, 1),), stops=True)
 # Delay the page's view of panel answers until all of their parts have arrived.
 LATE = """(() => {
   const fetch = window.fetch;

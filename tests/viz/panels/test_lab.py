@@ -111,8 +111,8 @@ def test_values_of_controls_are_integers_within_the_models_bounds(scene) -> None
     requested = []
     panel = Panel(
         "dummy",
-        say("Map"),
-        say("look"),
+        "Map",
+        "look",
         say("section"),
         lambda scene, *values: requested.append(values),
         controls=(
@@ -189,7 +189,7 @@ def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> No
     (tmp_path / "dummy.py").write_text("""
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.words import for_page, say
-PANEL = Panel("a-dummy", say("Map"), say("look"), say("section"), lambda scene: [])
+PANEL = Panel("a-dummy", "Map", "look", say("section"), lambda scene: [])
 """)
     monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
     tab = next(tab for tab in registry.TABS if tab.name == "inside")

@@ -177,11 +177,9 @@ def _links(data: Mapping[str, object], name: str, sources: int, targets: int) ->
 
 PANEL = Panel(
     "heads-links",
-    say("Word links"),
-    say(
-        "Which words belong together? Links read off attention, for you to correct: whether a head aligns depends on "
-        "which token its row stands for."
-    ),
+    "Word links",
+    "Which words belong together? Links read off attention, for you to correct: whether a head aligns depends on "
+    "which token its row stands for.",
     say("Kobayashi et al. 2020"),
     alignment,
     paper="https://arxiv.org/abs/2004.10102",

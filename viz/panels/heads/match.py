@@ -171,10 +171,8 @@ def _describe(survey: KindSurvey, head: int) -> Words | str:
 OF = Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.items()}, AttentionKind.CROSS.value)
 PANEL = Panel(
     "heads-match",
-    say("Two models"),
-    say(
-        "Do two models learn the same heads? For each head of this one, the head of another that behaves most like it."
-    ),
+    "Two models",
+    "Do two models learn the same heads? For each head of this one, the head of another that behaves most like it.",
     say("Clark et al. 2019, section 6"),
     side_by_side,
     actions={MATCH: compare_with},

@@ -52,8 +52,8 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
 
 PANEL = Panel(
     "heads-phenomena",
-    say("Phenomena"),
-    say("Which head, when switched off, breaks agreement, and which a negation?"),
+    "Phenomena",
+    "Which head, when switched off, breaks agreement, and which a negation?",
     say("Sennrich 2017"),
     phenomena,
     controls=(OF,),

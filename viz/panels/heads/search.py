@@ -118,11 +118,9 @@ def _describe(scene: Scene, survey: KindSurvey | None) -> list[dict]:
 
 PANEL = Panel(
     "heads-search",
-    say("Search by example"),
-    say(
-        "Which other heads, and which sentences, do what you see here? The head selected in the explorer is the "
-        "example, or the cell pinned there."
-    ),
+    "Search by example",
+    "Which other heads, and which sentences, do what you see here? The head selected in the explorer is the "
+    "example, or the cell pinned there.",
     say("Vig 2019"),
     search,
     paper="https://arxiv.org/abs/1906.05714",

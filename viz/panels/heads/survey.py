@@ -195,8 +195,8 @@ def draw_head_map(values: np.ndarray, title: Words, *, limit: float, signed: boo
 
 PANEL = Panel(
     "heads-survey",
-    say("All heads"),
-    say("What does each head do in general? One sentence shows a pattern; a claim needs many."),
+    "All heads",
+    "What does each head do in general? One sentence shows a pattern; a claim needs many.",
     say("Voita et al. 2019"),
     overview,
     actions={CARD: card},

@@ -107,11 +107,9 @@ def head_pairs(kind: AttentionKind, alike: np.ndarray, widths: Sequence[int]) ->
 
 PANEL = Panel(
     "heads-twins",
-    say("One sentence"),
-    say(
-        "Two models write the same sentence: at which words do they differ? And where both are Transformers: in which "
-        "layers, and which heads correspond?"
-    ),
+    "One sentence",
+    "Two models write the same sentence: at which words do they differ? And where both are Transformers: in which "
+    "layers, and which heads correspond?",
     say("Kornblith et al. 2019"),
     two_models,
     actions={OTHER: compare_with},

@@ -184,11 +184,9 @@ def _qualities(scene: Scene) -> list[dict]:
 
 PANEL = Panel(
     NAME,
-    say("Units"),
-    say(
-        "What activates a single neuron, and what a unit of a sparse dictionary? See whether a unit's sentences have "
-        "a meaning in common, then turn it up and read the translation."
-    ),
+    "Units",
+    "What activates a single neuron, and what a unit of a sparse dictionary? See whether a unit's sentences have "
+    "a meaning in common, then turn it up and read the translation.",
     say("Gao et al. 2024"),
     units,
     controls=(LAYER, KIND, UNIT, STRENGTH),

@@ -99,11 +99,9 @@ def _formula(norm: NormNumbers, token: str, number: int, *, norm_first: bool) ->
 
 PANEL = Panel(
     "add-norm",
-    say("Add & norm"),
-    say(
-        "One sub-layer adds its vector to each token's stream; a layer norm brings every stream to mean 0 and "
-        "variance 1 before its gain and bias. Look at how much is added, and in which direction."
-    ),
+    "Add & norm",
+    "One sub-layer adds its vector to each token's stream; a layer norm brings every stream to mean 0 and "
+    "variance 1 before its gain and bias. Look at how much is added, and in which direction.",
     say("Paper, section {n}", n="3.1"),
     add_and_norm,
     controls=(

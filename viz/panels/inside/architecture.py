@@ -132,8 +132,8 @@ def _box(station: Station) -> dict:
 
 PANEL = Panel(
     "map",
-    say("Map"),
-    say("The whole model, with the shapes of this sentence at every arrow. Choose a box to open it up."),
+    "Map",
+    "The whole model, with the shapes of this sentence at every arrow. Choose a box to open it up.",
     say("Paper, figure {n}", n="1"),
     overview,
 )

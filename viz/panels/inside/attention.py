@@ -132,11 +132,9 @@ def _all_queries(scene: Scene, place: tuple, width: int) -> list[dict]:
 
 PANEL = Panel(
     "attention",
-    say("One query"),
-    say(
-        "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
-        "take that share of each value. Follow the row with the largest weight."
-    ),
+    "One query",
+    "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
+    "take that share of each value. Follow the row with the largest weight.",
     say("Paper, equation {n}", n="1"),
     attention,
     controls=(KIND, LAYER, HEAD, QUERY, DROPOUT),

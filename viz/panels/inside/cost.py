@@ -42,11 +42,9 @@ def cost(scene: Scene) -> list[dict]:
 
 PANEL = Panel(
     "cost",
-    say("Cost of decoding"),
-    say(
-        "To write the next token, all rows before it could be computed anew. Their keys and values are the same as at "
-        "the step before: a cache keeps them, and each step computes one row."
-    ),
+    "Cost of decoding",
+    "To write the next token, all rows before it could be computed anew. Their keys and values are the same as at "
+    "the step before: a cache keeps them, and each step computes one row.",
     say("Paper, section {n}", n="3.1"),
     cost,
     of_any_network=True,

@@ -52,11 +52,9 @@ def embedding(scene: Scene, side: str) -> list[dict]:
 
 PANEL = Panel(
     "embedding",
-    say("Token + position"),
-    say(
-        "A token's embedding, in most models times √d_model, plus the code of its position: this is what enters the "
-        "first layer. Compare the lengths: which of the two is louder?"
-    ),
+    "Token + position",
+    "A token's embedding, in most models times √d_model, plus the code of its position: this is what enters the "
+    "first layer. Compare the lengths: which of the two is louder?",
     say("Paper, sections {n}", n="3.4, 3.5"),
     embedding,
     controls=(SIDE,),

@@ -52,8 +52,8 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
 
 PANEL = Panel(
     "feed-forward",
-    say("Feed-forward"),
-    say("Wider inside, and mostly silent: only some units are above zero. Do similar words activate the same units?"),
+    "Feed-forward",
+    "Wider inside, and mostly silent: only some units are above zero. Do similar words activate the same units?",
     say("Paper, section {n}", n="3.3"),
     feed_forward,
     controls=(SIDE, LAYER_OF_SIDE),

@@ -77,11 +77,9 @@ def _share(share: float) -> dict:
 
 PANEL = Panel(
     "heads",
-    say("Heads"),
-    say(
-        "Attention ends here: the heads' contexts are placed side by side, and W_O turns them into one vector that "
-        "is added to the residual stream. Some heads speak much louder than others."
-    ),
+    "Heads",
+    "Attention ends here: the heads' contexts are placed side by side, and W_O turns them into one vector that "
+    "is added to the residual stream. Some heads speak much louder than others.",
     say("Paper, section {n}", n="3.2.2"),
     combine_heads,
     controls=(KIND, LAYER, QUERY),

@@ -74,11 +74,9 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
 
 PANEL = Panel(
     "kernels",
-    say("Kernels"),
-    say(
-        "A prediction is a mean of what was seen, weighted by how near it is: attention, fifty years earlier. Move "
-        "the bandwidth until the curve is neither jagged nor flat, then put q·k / √d_k in the kernel's place."
-    ),
+    "Kernels",
+    "A prediction is a mean of what was seen, weighted by how near it is: attention, fifty years earlier. Move "
+    "the bandwidth until the curve is neither jagged nor flat, then put q·k / √d_k in the kernel's place.",
     say("Paper, section {n}", n="3.2.1"),
     kernels,
     controls=(CHOICE, Slider(say("Bandwidth, in tenths"), 1, 30, 5), Slider(say("Points"), 5, 100, 40)),

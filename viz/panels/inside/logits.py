@@ -57,11 +57,9 @@ def logits(scene: Scene, step: int) -> list[dict]:
 
 PANEL = Panel(
     "logits",
-    say("Logits"),
-    say(
-        "The last vector, compared with every token of the vocabulary. The softmax turns the scores into "
-        "probabilities: a small lead in the logit is a large one in probability."
-    ),
+    "Logits",
+    "The last vector, compared with every token of the vocabulary. The softmax turns the scores into "
+    "probabilities: a small lead in the logit is a large one in probability.",
     say("Paper, section {n}", n="3.4"),
     logits,
     controls=(

@@ -144,11 +144,9 @@ def _closed_row(output: ForwardOutput, batch: BatchMasks) -> list[dict]:
 
 PANEL = Panel(
     "masks",
-    say("Masks"),
-    say(
-        "Cells without colour are masked. Padding closes whole columns, since a shorter sentence"
-        " has nothing there; causality closes the future."
-    ),
+    "Masks",
+    "Cells without colour are masked. Padding closes whole columns, since a shorter sentence"
+    " has nothing there; causality closes the future.",
     say("Paper, section {n}", n="3.2.3"),
     show_masks,
     controls=(SHOWN, Text(say("A second, shorter sentence for the batch (empty: the first words of this one)"))),

@@ -65,11 +65,9 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 PANEL = Panel(
     "plain",
-    say("Without weights"),
-    say(
-        "Let tokens attend by their embeddings alone: a vector is most like itself, so each token attends almost "
-        "only to itself, and a asks of b what b asks of a. Beside it is a trained head, which is free of both."
-    ),
+    "Without weights",
+    "Let tokens attend by their embeddings alone: a vector is most like itself, so each token attends almost "
+    "only to itself, and a asks of b what b asks of a. Beside it is a trained head, which is free of both.",
     say("Paper, section {n}", n="3.2"),
     plain,
     controls=(INPUT, LAYER, HEAD),

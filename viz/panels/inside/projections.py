@@ -102,12 +102,10 @@ def _limit(part: Projection) -> float:
 
 PANEL = Panel(
     "projections",
-    say("Q, K, V"),
-    say(
-        "Attention starts at x, not at q: three matrices make queries, keys and values of one stream or of two, and "
-        "each head gets its own slice of the columns. Point at a cell, or go there with the arrow keys, for its "
-        "number."
-    ),
+    "Q, K, V",
+    "Attention starts at x, not at q: three matrices make queries, keys and values of one stream or of two, and "
+    "each head gets its own slice of the columns. Point at a cell, or go there with the arrow keys, for its "
+    "number.",
     say("Paper, section {n}", n="3.2.2"),
     project,
     controls=(KIND, LAYER, HEAD),

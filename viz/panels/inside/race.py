@@ -66,11 +66,9 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
 
 PANEL = Panel(
     "race",
-    say("Heads race"),
-    say(
-        "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree up to "
-        "rounding; when do the times? Try one long sentence, then many short ones."
-    ),
+    "Heads race",
+    "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree up to "
+    "rounding; when do the times? Try one long sentence, then many short ones.",
     say("Paper, section {n}", n="3.2.2"),
     race,
     controls=(

@@ -39,11 +39,9 @@ def residual(scene: Scene, side: str) -> list[dict]:
 
 PANEL = Panel(
     "residual",
-    say("Residual stream"),
-    say(
-        "Every sub-layer adds to one stream and never overwrites it. With norms before the sub-layers it grows: a late "
-        "layer has to speak louder to be heard. With norms after them each norm sets its length anew."
-    ),
+    "Residual stream",
+    "Every sub-layer adds to one stream and never overwrites it. With norms before the sub-layers it grows: a late "
+    "layer has to speak louder to be heard. With norms after them each norm sets its length anew.",
     say("Paper, section {n}", n="3.1"),
     residual,
     controls=(SIDE,),

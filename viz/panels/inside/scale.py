@@ -97,11 +97,9 @@ def _table(title: Words, plain: Sharpness, divided: Sharpness, caption: Words) -
 
 PANEL = Panel(
     "scale",
-    say("√d_k"),
-    say(
-        "The longer the vectors, the further apart their dot products: without the division a softmax soon gives "
-        "everything to one key, and its gradient dies. Move d_k and watch both lines."
-    ),
+    "√d_k",
+    "The longer the vectors, the further apart their dot products: without the division a softmax soon gives "
+    "everything to one key, and its gradient dies. Move d_k and watch both lines.",
     say("Paper, section {n}", n="3.2.1"),
     scale,
     controls=(Slider("d_k", 1, WIDEST, 64), KIND, LAYER, HEAD),

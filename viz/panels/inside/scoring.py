@@ -55,11 +55,9 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
 
 PANEL = Panel(
     "scoring",
-    say("Scoring"),
-    say(
-        "Six ways to score the same query against the same keys. Only the scaled dot product was trained here; "
-        "look at how sharply the others would have chosen."
-    ),
+    "Scoring",
+    "Six ways to score the same query against the same keys. Only the scaled dot product was trained here; "
+    "look at how sharply the others would have chosen.",
     say("Paper, section {n}", n="3.2.1"),
     scoring,
     controls=(KIND, LAYER, HEAD, QUERY),

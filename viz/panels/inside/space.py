@@ -101,11 +101,9 @@ def _neighbours(translator: Translator, text: str) -> dict:
 
 PANEL = Panel(
     "space",
-    say("Embedding space"),
-    say(
-        "Nobody told the model what words mean; it only learned to translate. Yet words that are used alike lie "
-        "close together, and some relations have a direction of their own. Which ones hold is computed, not chosen."
-    ),
+    "Embedding space",
+    "Nobody told the model what words mean; it only learned to translate. Yet words that are used alike lie "
+    "close together, and some relations have a direction of their own. Which ones hold is computed, not chosen.",
     say("Paper, section {n}", n="3.4"),
     embedding_space,
     controls=(

@@ -88,12 +88,10 @@ def _initial_text(which: int) -> Callable[[TranslationTrace, Translator], str]:
 
 PANEL = Panel(
     NAME,
-    say("Steering"),
-    say(
-        "The difference between two sentences in the encoder, averaged over their tokens, is a direction. It is "
-        "added to every token of your sentence after one layer: move the strength, and read what the model then "
-        "writes."
-    ),
+    "Steering",
+    "The difference between two sentences in the encoder, averaged over their tokens, is a direction. It is "
+    "added to every token of your sentence after one layer: move the strength, and read what the model then "
+    "writes.",
     say("Turner et al. 2023"),
     steering,
     controls=(

@@ -161,8 +161,8 @@ def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
 
 PANEL = Panel(
     "break",
-    say("Break it"),
-    say("Take something away and translate again. See which heads change their maps: they relied on what is gone."),
+    "Break it",
+    "Take something away and translate again. See which heads change their maps: they relied on what is gone.",
     say("Paper, sections {n}", n="3.2.2, 3.5"),
     break_model,
     controls=(

@@ -85,11 +85,9 @@ def _figure(values: np.ndarray, dimensions: list[int], **looks: object) -> dict:
 
 PANEL = Panel(
     "position-curves",
-    say("Curves"),
-    say(
-        "A column of the table is a wave over positions, a sine or a cosine. Each following pair has a slightly "
-        "longer wave: dotted lines mark where each has completed one turn. A learned table has columns of its own."
-    ),
+    "Curves",
+    "A column of the table is a wave over positions, a sine or a cosine. Each following pair has a slightly "
+    "longer wave: dotted lines mark where each has completed one turn. A learned table has columns of its own.",
     SECTION,
     curves,
     controls=(

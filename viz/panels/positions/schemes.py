@@ -117,11 +117,9 @@ def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
 
 PANEL = Panel(
     "position-schemes",
-    say("Schemes"),
-    say(
-        "Why not just count? Five things a code for positions should do, tried out on six codes. Each answer is "
-        "computed, and shows the positions that decide it. The presets break two of them."
-    ),
+    "Schemes",
+    "Why not just count? Five things a code for positions should do, tried out on six codes. Each answer is "
+    "computed, and shows the positions that decide it. The presets break two of them.",
     SECTION,
     schemes,
     controls=(

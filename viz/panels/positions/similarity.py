@@ -56,11 +56,9 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
 
 PANEL = Panel(
     "position-similarity",
-    say("Similarity"),
-    say(
-        "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends "
-        "on how far apart they are, not on where they are."
-    ),
+    "Similarity",
+    "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends "
+    "on how far apart they are, not on where they are.",
     SECTION,
     similarity,
     controls=(Choice(say("Likeness"), MEASURES, DOT), Slider(say("Positions"), 2, max_positions, 64)),

@@ -79,11 +79,9 @@ def _waves(config: ModelConfig) -> list[tuple]:
 
 PANEL = Panel(
     "position-table",
-    say("Table"),
-    say(
-        "Each row is the vector that is added to the token at that position. In a table of waves, look at how fast the "
-        "columns change: the first ones at every step, the last ones hardly at all."
-    ),
+    "Table",
+    "Each row is the vector that is added to the token at that position. In a table of waves, look at how fast the "
+    "columns change: the first ones at every step, the last ones hardly at all.",
     SECTION,
     table,
     controls=(

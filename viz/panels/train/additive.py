@@ -74,11 +74,9 @@ def additive(scene: Scene, query: int) -> list[dict]:
 
 PANEL = Panel(
     "additive",
-    say("Additive attention"),
-    say(
-        "How attention began: the decoder’s state and each word that was read are added, go through a tanh, and a "
-        "vector v makes one number of each. No query is multiplied by a key, and nothing is divided by √d_k."
-    ),
+    "Additive attention",
+    "How attention began: the decoder’s state and each word that was read are added, go through a tanh, and a "
+    "vector v makes one number of each. No query is multiplied by a key, and nothing is divided by √d_k.",
     say("Bahdanau et al. 2015"),
     additive,
     controls=(QUERY,),

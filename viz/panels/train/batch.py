@@ -94,11 +94,9 @@ def smoothing_note(lowest: float) -> Words:
 
 PANEL = Panel(
     "batch",
-    say("A training batch"),
-    say(
-        "What one step of training sees: sentences padded to one length, the decoder's input one place behind its "
-        "output, and a loss in every cell but padding."
-    ),
+    "A training batch",
+    "What one step of training sees: sentences padded to one length, the decoder's input one place behind its "
+    "output, and a loss in every cell but padding.",
     say("Paper, section {n}", n="5.1"),
     batch,
     controls=(Slider(say("Sentence of the batch"), 1, SENTENCES, 1),),

@@ -157,11 +157,9 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
 
 PANEL = Panel(
     "learned",
-    say("How this model learned"),
-    say(
-        "Six sentences were recorded while this model was trained. Play the records and see how its loss, its "
-        "translations and a head's pattern developed."
-    ),
+    "How this model learned",
+    "Six sentences were recorded while this model was trained. Play the records and see how its loss, its "
+    "translations and a head's pattern developed.",
     say("Paper, section {n}", n="5"),
     replay,
     controls=(SENTENCE, KIND, LAYER, HEAD),

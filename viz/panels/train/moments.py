@@ -84,11 +84,9 @@ def _heads(history: Learned, kind: AttentionKind, at: int) -> dict:
 
 PANEL = Panel(
     "moments",
-    say("Two moments"),
-    say(
-        "Any recorded update of this model's training beside its last one: how probable the same words were, how alike "
-        "the layers are, and which heads were there already?"
-    ),
+    "Two moments",
+    "Any recorded update of this model's training beside its last one: how probable the same words were, how alike "
+    "the layers are, and which heads were there already?",
     say("Kornblith et al. 2019"),
     moments,
     controls=(RECORD,),

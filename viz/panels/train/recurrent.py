@@ -235,11 +235,9 @@ def _pace(pace: measure.Pace) -> list[dict]:
 
 PANEL = Panel(
     "recurrent",
-    say("Recurrent and Transformer"),
-    say(
-        "Before the Transformer a network read word by word, and one alignment told it where to look. See both on your "
-        "sentence: where they point, what they write, and what reading in sequence costs in training."
-    ),
+    "Recurrent and Transformer",
+    "Before the Transformer a network read word by word, and one alignment told it where to look. See both on your "
+    "sentence: where they point, what they write, and what reading in sequence costs in training.",
     say("Bahdanau et al. 2015"),
     compare,
     controls=(WHICH,),

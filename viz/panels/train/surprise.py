@@ -84,11 +84,9 @@ def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest
 
 PANEL = Panel(
     "surprise",
-    say("This sentence's loss"),
-    say(
-        "What training minimises, for the sentence above: how surprised the model is by each token. Below, their mean "
-        "stands beside the loss of a training run, on its own sentences."
-    ),
+    "This sentence's loss",
+    "What training minimises, for the sentence above: how surprised the model is by each token. Below, their mean "
+    "stands beside the loss of a training run, on its own sentences.",
     say("Paper, section {n}", n="5.4"),
     surprise,
     of_any_network=True,

@@ -118,11 +118,9 @@ def _brevity(layout: bleu.SentenceBleu) -> dict:
 
 PANEL = Panel(
     "bleu",
-    say("BLEU"),
-    say(
-        "How much of the translation is found in a reference, word by word, pair by pair. Look at how fast the "
-        "precisions fall as the pieces get longer."
-    ),
+    "BLEU",
+    "How much of the translation is found in a reference, word by word, pair by pair. Look at how fast the "
+    "precisions fall as the pieces get longer.",
     say("Paper, section {n}", n="6.1"),
     score,
     controls=(

@@ -168,11 +168,9 @@ def _row(name: str, claim: str, result: Result) -> list:
 
 PANEL = Panel(
     "verify",
-    say("Verify"),
-    say(
-        "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
-        "found; a check that fails says so."
-    ),
+    "Verify",
+    "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
+    "found; a check that fails says so.",
     say("Paper, section {n}", n="3"),
     check_all,
     button=Button(say("Verify again"), elem_id="verify-again"),

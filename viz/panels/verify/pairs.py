@@ -129,8 +129,8 @@ def translate_first(scene: Scene, data: Mapping[str, object]) -> TranslationTrac
 
 PANEL = Panel(
     "pairs",
-    say("Two translations"),
-    say("A right translation and one with a mistake: which does the model prefer, and at which word do they part?"),
+    "Two translations",
+    "A right translation and one with a mistake: which does the model prefer, and at which word do they part?",
     say("Sennrich 2017"),
     two,
     controls=(Text(say("Another translation of the sentence above"), elem_id="pairs-second", scale=3),),

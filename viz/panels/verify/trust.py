@@ -161,8 +161,8 @@ def _reliability(quality: Trust) -> list[dict]:
 
 PANEL = Panel(
     "trust",
-    say("Trust"),
-    say("How far to trust this translation: look for dark words, short bars, and how often such signs were right."),
+    "Trust",
+    "How far to trust this translation: look for dark words, short bars, and how often such signs were right.",
     say("Guerreiro et al. 2023"),
     trust,
     controls=(Slider(say("Passes with dropout"), 0, PASSES, 0, STEP),),

@@ -406,11 +406,9 @@ def as_plain(scene: Scene, text: str, circuit: Circuit, pair: Pair, edges: int) 
 
 PANEL = Panel(
     "why-circuit",
-    say("Circuit"),
-    say(
-        "Change one word: along which edges, from head to head, does the difference reach this token? Look at how few "
-        "of them keep the decision."
-    ),
+    "Circuit",
+    "Change one word: along which edges, from head to head, does the difference reach this token? Look at how few "
+    "of them keep the decision.",
     say("Hanna et al. 2024; Mueller et al. 2025"),
     circuit,
     controls=(

@@ -205,11 +205,9 @@ def translate_without(scene: Scene, data: Mapping[str, object]) -> TranslationTr
 
 PANEL = Panel(
     "why-heads",
-    say("Heads"),
-    say(
-        "Switch heads off and see what the pinned token loses. Several together often cost more than one by one: they "
-        "stand in for each other."
-    ),
+    "Heads",
+    "Switch heads off and see what the pinned token loses. Several together often cost more than one by one: they "
+    "stand in for each other.",
     say("Michel et al. 2019; Voita et al. 2019"),
     explore_heads,
     controls=(

@@ -217,11 +217,9 @@ def _interval(interval: Interval | None) -> str:
 
 PANEL = Panel(
     "why-holds",
-    say("Does it hold?"),
-    say(
-        "Take the words away in the order of each row. If the row is right, the number falls sooner than in random "
-        "order, and its best words alone bring it back."
-    ),
+    "Does it hold?",
+    "Take the words away in the order of each row. If the row is right, the number falls sooner than in random "
+    "order, and its best words alone bring it back.",
     say("DeYoung et al. 2020"),
     holds,
     paper="https://arxiv.org/abs/1911.03429",

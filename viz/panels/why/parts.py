@@ -168,11 +168,9 @@ def _most(parts: Parts) -> Words:
 
 PANEL = Panel(
     "why-parts",
-    say("Parts"),
-    say(
-        "Which part of the decoder wrote it? The sum of the last row is split over embeddings, heads and "
-        "feed-forwards: the parts add up to the number above, exactly."
-    ),
+    "Parts",
+    "Which part of the decoder wrote it? The sum of the last row is split over embeddings, heads and "
+    "feed-forwards: the parts add up to the number above, exactly.",
     say("Elhage et al. 2021"),
     parts,
     actions={KEYS: keys, EXPORT: matrix_file},

@@ -175,11 +175,9 @@ def replace_word(scene: Scene, data: Mapping[str, object], text: str, *_: object
 
 PANEL = Panel(
     "why-patch",
-    say("Patch"),
-    say(
-        "Change one word and put single activations of one run into the other: where does the difference between the "
-        "two sentences live?"
-    ),
+    "Patch",
+    "Change one word and put single activations of one run into the other: where does the difference between the "
+    "two sentences live?",
     say("Vig et al. 2020; Meng et al. 2022"),
     patch,
     controls=(

@@ -115,11 +115,9 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> File:
 
 PANEL = Panel(
     "why-smallest",
-    say("Smallest set"),
-    say(
-        "Heads are taken away for as long as every word of the translation stays the most probable one. What is left "
-        "is enough for this sentence, and no single head of it can go; a smaller set may exist."
-    ),
+    "Smallest set",
+    "Heads are taken away for as long as every word of the translation stays the most probable one. What is left "
+    "is enough for this sentence, and no single head of it can go; a smaller set may exist.",
     say("Voita et al. 2019; Zeller and Hildebrandt 2002"),
     search_sets,
     controls=(Choice(say("Replace its output with"), INSTEAD, Replacement.ZERO.value),),

@@ -128,11 +128,9 @@ def _limit(answers: Why) -> float:
 
 PANEL = Panel(
     "why-tokens",
-    say("Tokens"),
-    say(
-        "Which words made the model write it, rather than what it is compared with? Orange cells speak for it, blue "
-        "ones for the other. Where a method disagrees with what was measured, it misleads."
-    ),
+    "Tokens",
+    "Which words made the model write it, rather than what it is compared with? Orange cells speak for it, blue "
+    "ones for the other. Where a method disagrees with what was measured, it misleads.",
     say("Ferrando et al. 2022"),
     tokens,
     actions={"row": compute_row, TEST: remove_word, EXPORT: matrix_file},
