@@ -8,7 +8,7 @@ import pytest
 from attention_atlas.model.analysis.positions.relative import curves
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
-from attention_atlas.viz.panels.positions.breaking import FLAT, interventions_for
+from attention_atlas.viz.panels.positions.breaking import FLAT, change_of
 from attention_atlas.viz.panels.scene import Scene, Selection
 from tests.conftest import SENTENCES
 from tests.model.families import theirs
@@ -34,13 +34,13 @@ def test_attention_shows_content_bias_and_their_sum(scene):
 
 def test_flattening_one_heads_bias_keeps_the_others(scene):
     selected = Scene(scene.trace, Selection(kind=AttentionKind.ENCODER_SELF, layer=0, head=2), scene.translator)
-    changes = interventions_for(selected, FLAT, 0)
+    _, changes = change_of(selected, FLAT, 0)
     output = scene.translator.inspect(scene.trace.source_ids, scene.trace.target_ids, interventions=changes)
     plain = scene.output.attention(AttentionKind.ENCODER_SELF, 1)
     record = output.attention(AttentionKind.ENCODER_SELF, 1)
     assert not record.bias[:, 2].any() and (record.bias[:, [0, 1, 3]] == plain.bias[:, [0, 1, 3]]).all()
     with pytest.raises(ValueError, match="can be flattened where"):
-        interventions_for(Scene(scene.trace, Selection(kind=AttentionKind.CROSS), scene.translator), FLAT, 0)
+        change_of(Scene(scene.trace, Selection(kind=AttentionKind.CROSS), scene.translator), FLAT, 0)
 
 
 def test_bias_curves_equal_the_recorded_biases(scene):

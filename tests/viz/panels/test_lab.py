@@ -253,9 +253,9 @@ def test_breaking_a_head_equals_a_run_without_it(scene) -> None:
 
 
 def test_each_break_makes_its_interventions(scene) -> None:
-    assert breaking.interventions_for(scene, breaking.PLAIN_SHUFFLE, 3) == Interventions()
-    assert len(breaking.interventions_for(scene, breaking.LAYER, 0).heads_off) == 4
-    assert breaking.interventions_for(scene, breaking.SHIFT, 7).source_positions.shift == 7
+    assert breaking.change_of(scene, breaking.PLAIN_SHUFFLE, 3)[1] == Interventions()
+    assert len(breaking.change_of(scene, breaking.LAYER, 0)[1].heads_off) == 4
+    assert breaking.change_of(scene, breaking.SHIFT, 7)[1].source_positions.shift == 7
 
 
 def test_shuffling_needs_the_same_words(tiny_translator) -> None:

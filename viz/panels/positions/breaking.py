@@ -54,10 +54,11 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
         trace = scene.translator.translate(sentence, scene.trace.direction)
         scene = replace(scene, trace=trace, selection=scene.selection.clamp(trace))
     text = order or shuffle_words(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
+    title, interventions = change_of(scene, choice, shift)
     with ThreadPoolExecutor(max_workers=1) as executor:  # independent of the comparison, which is slow
         is_empty = len(scene.trace.decoder_ids) < 2  # an empty translation has no other order
         blind = None if is_empty else executor.submit(measure_order_blindness, scene.translator, scene.trace)
-        comparison = ablation.compare(scene.translator, scene.trace, interventions_for(scene, choice, shift), text=text)
+        comparison = ablation.compare(scene.translator, scene.trace, interventions, text=text)
         blindness = blind and blind.result()
     largest = max(float(change.max()) for change in comparison.changes.values())
     tokens = map(labels.display, comparison.original.target_tokens)
@@ -65,7 +66,7 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
     return [
         blocks.cards(
             _card(say("As it is"), comparison.original),
-            _card(describe_choice(scene, choice, shift), comparison.altered),
+            _card(title, comparison.altered),
         ),
         blocks.bars(
             blocks.chart(
@@ -103,38 +104,25 @@ def _blindness(blindness: OrderBlindness) -> list[dict]:
     ]
 
 
-def interventions_for(scene: Scene, choice: str, shift: int) -> Interventions:
-    """Return the interventions of a choice of the menu; none where only words are shuffled."""
-    selected = scene.selection
-    if choice in (OFF, BLIND_SHUFFLE):
-        return positions_off()
+def change_of(scene: Scene, choice: str, shift: int) -> tuple[Words, Interventions]:
+    """Return the label of a choice of the menu, and its interventions: none where only words are shuffled."""
+    kind, layer, head = scene.selection.kind, scene.selection.layer, scene.selection.head
+    where = labels.place(kind, layer, head)
     if choice == FLAT:
         relative = scene.translator.config.position_code is PositionCode.RELATIVE
-        if not relative or selected.kind is AttentionKind.CROSS:
+        if not relative or kind is AttentionKind.CROSS:
             raise Refusal("Positions can be flattened where they are a bias on the scores of self-attention.")
         # A constant bias leaves the softmax of a row unchanged.
-        return Interventions(edits={f"{selected.kind.side.value}.*.self.bias": Ablate(heads=(selected.head,))})
+        edits = {f"{kind.side.value}.*.self.bias": Ablate(heads=(head,))}
+        return say("{kind}, head {head}: positions flat", **where), Interventions(edits=edits)
     if choice == SHIFT:
-        return positions_shifted(shift)
+        return say("positions shifted by {k}", k=shift), positions_shifted(shift)
     if choice == HEAD:
-        return heads_off(selected.kind, selected.layer, (selected.head,))
+        return say("{kind}, layer {layer}, head {head}: off", **where), heads_off(kind, layer, (head,))
     if choice == LAYER:
-        heads = range(scene.translator.model.num_heads[selected.kind])
-        return heads_off(selected.kind, selected.layer, tuple(heads))
-    return Interventions()
-
-
-def describe_choice(scene: Scene, choice: str, shift: int) -> Words:
-    """Return the label of a choice with its head, layer or shift."""
-    selected = scene.selection
-    where = labels.place(selected.kind, selected.layer, selected.head)
-    if choice == FLAT:
-        return say("{kind}, head {head}: positions flat", **where)
-    if choice == HEAD:
-        return say("{kind}, layer {layer}, head {head}: off", **where)
-    if choice == LAYER:
-        return say("{kind}, layer {layer}, all heads: off", **where)
-    return say("positions shifted by {k}", k=shift) if choice == SHIFT else CHOICES[choice]
+        heads = range(scene.translator.model.num_heads[kind])
+        return say("{kind}, layer {layer}, all heads: off", **where), heads_off(kind, layer, tuple(heads))
+    return CHOICES[choice], positions_off() if choice in (OFF, BLIND_SHUFFLE) else Interventions()
 
 
 def _card(title: Words, trace: TranslationTrace) -> tuple[Words, Words | str, Words]:
