@@ -29,7 +29,8 @@ TRANSLATIONS = ROOT / "translations"
 DEFINITIONS = {ROOT / "viz/web/core/language.js", ROOT / "model/trace/language.py"}
 PLURAL = "say_plural"
 PYTHON = ("say", PLURAL, "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")
-SOME = {"blocks.fact": slice(0, 3, 2), "Panel": slice(1, 3)}  # function -> those of its arguments that are sentences
+# Function -> those of its arguments that are sentences.
+SOME = {"blocks.fact": slice(0, 3, 2), "Panel": slice(1, 3), "work_block": slice(2, 3)}
 JAVASCRIPT = Language(tree_sitter_javascript.language())
 CALLS = Query(  # Babel's own extractor misses calls inside the arguments of others
     JAVASCRIPT,

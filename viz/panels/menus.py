@@ -5,7 +5,7 @@ from __future__ import annotations
 from attention_atlas.model.analysis.formulas.stages import Dissection, dissect
 from attention_atlas.model.config import ModelConfig
 from attention_atlas.model.nets.records import LayerRecord
-from attention_atlas.model.trace.kinds import AttentionKind, Side
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Choice, Slider, count_tokens
 from attention_atlas.viz.panels.scene import Scene
@@ -50,12 +50,7 @@ def record_of(scene: Scene, side: str, layer: int) -> tuple[LayerRecord, int]:
 # One head. 0 or "" stands for the selection in the explorer.
 KIND = Choice(
     say("Attention"),
-    {
-        "": say("as selected elsewhere"),
-        "encoder_self": say("Encoder self-attention"),
-        "decoder_self": say("Decoder self-attention"),
-        "cross": say("Cross-attention"),
-    },
+    {"": say("as selected elsewhere"), **{kind.value: labels.KIND_TITLES[kind] for kind in TRANSFORMER_KINDS}},
     "",
     folded=True,
     name="kind",

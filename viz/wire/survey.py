@@ -40,9 +40,8 @@ MARKS = {
 
 def describe_head(survey: KindSurvey, layer: int, head: int, names: Sequence[str]) -> Words:
     """Describe what a head does and how much: for each of its names or, without one, for its leading statistic."""
-    leading = [survey.leading(layer, head)]
-    grades = [_grade(survey, layer, head, name) for name in (names or leading) if name is not None]
-    grades = [grade for grade in grades if grade is not None]
+    names = names or filter(None, [survey.leading(layer, head)])
+    grades = [grade for name in names if (grade := _grade(survey, layer, head, name))]
     return join(grades, "; ") if grades else say("none of these habits stands out")
 
 
@@ -110,13 +109,13 @@ def marks(direction: DirectionSurvey | None) -> dict:
     }
 
 
-def work_block(work: str, begin: Words, about: Words) -> dict:
+def work_block(work: str, begin: Words, about: str, /, **values: object) -> dict:
     """Return a block with a button that starts a long computation.
 
     work: the key of the computation, which the page then sends to the panel as "begun"; begin: the button's text;
-    about: the text above it.
+    about, values: the text above it, as in blocks.paragraph().
     """
-    return {"type": "take", "work": work, "begin": begin, "about": about}
+    return {"type": "take", "work": work, "begin": begin, "about": Words(about, values)}
 
 
 def pick(title: Words, options: Sequence[Words], act: str, answer: Iterable[dict]) -> list[dict]:

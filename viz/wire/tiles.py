@@ -8,7 +8,7 @@ sent in the codec `root2` (viz/wire/codecs.py), which keeps the order of values,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,9 +115,8 @@ def strip(trace: TranslationTrace, kind: AttentionKind, layer: int) -> dict:
     }
 
 
-def describe_patterns(patterns: Iterable[Pattern]) -> dict:
+def describe_patterns(patterns: Sequence[Pattern]) -> dict:
     """Return the entropies and the readings of a layer's heads."""
-    patterns = list(patterns)
     return {
         "entropies": [round(pattern.entropy, 2) for pattern in patterns],
         "readings": [pattern.reading for pattern in patterns],

@@ -44,10 +44,8 @@ def overview(scene: Scene) -> list[dict]:
             work_block(
                 surveys.survey_work(scene.translator, scene.trace.direction).key,
                 say("Survey {n} sentences", n=surveys.PAGE_SENTENCES),
-                say(
-                    "These heads have not been surveyed yet. A survey reads this project's own sentences and measures "
-                    "every head on each."
-                ),
+                "These heads have not been surveyed yet. A survey reads this project's own sentences and measures "
+                "every head on each.",
             )
         ]
     if survey is None:

@@ -7,16 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
-from attention_atlas.model.analysis.steering import translate_with_vector
 from attention_atlas.model.analysis.units.dictionary import StoredDictionary, load_stored
 from attention_atlas.model.analysis.units.units import Units
 from attention_atlas.model.trace.alignment import content_words
-from attention_atlas.model.trace.edits import Add
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels.inside.steer import PERCENT, compare_translations
+from attention_atlas.viz.panels.inside.steer import compare_translations, translate_with
 from attention_atlas.viz.panels.panel import Choice, Need, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
@@ -60,9 +58,7 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
             work_block(
                 read.peaks.key,
                 say("Read {n} sentences", n=READ),
-                say(
-                    "What activates a unit is found on this project's own sentences. They are read once for each layer."
-                ),
+                "What activates a unit is found on this project's own sentences. They are read once for each layer.",
             )
         ]
     qualities = _qualities(scene) if read.dictionary else []
@@ -144,9 +140,7 @@ def _translate_with(scene: Scene, read: Units, unit: int, strength: int) -> Tran
     peaks, _ = read.peaks.result()
     usual = float(np.sort(peaks[:, unit - 1])[-SENTENCES:].mean())
     vector = (written[unit - 1] * usual).float().cpu().numpy()
-    return translate_with_vector(
-        scene.translator, scene.trace, f"encoder.{read.layer}.resid_post", Add(vector, strength / PERCENT)
-    )
+    return translate_with(scene, vector, read.layer, strength)
 
 
 def translate_with_unit(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:

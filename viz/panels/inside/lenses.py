@@ -40,10 +40,8 @@ def _fitting(scene: Scene) -> dict:
     return work_block(
         fit.lens_work(scene.translator, scene.trace.direction).key,
         say("Fit lenses"),
-        say(
-            "No lenses have been fitted to this model. They can be fitted to {n} of this project's own sentences.",
-            n=fit.PAGE_SENTENCES,
-        ),
+        "No lenses have been fitted to this model. They can be fitted to {n} of this project's own sentences.",
+        n=fit.PAGE_SENTENCES,
     )
 
 

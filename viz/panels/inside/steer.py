@@ -76,10 +76,13 @@ def translate_steered(scene: Scene, data: Mapping[str, object]) -> TranslationTr
 
 
 def _steered(scene: Scene, towards: str, away: str, layer: int, strength: int) -> TranslationTrace:
-    made = SteeringVector(towards, away, scene.trace.direction)
-    return translate_with_vector(
-        scene.translator, scene.trace, f"encoder.{layer - 1}.resid_post", Add(made, strength / PERCENT)
-    )
+    return translate_with(scene, SteeringVector(towards, away, scene.trace.direction), layer - 1, strength)
+
+
+def translate_with(scene: Scene, vector: np.ndarray | SteeringVector, layer: int, strength: int) -> TranslationTrace:
+    """Translate with a vector added to every token after an encoder layer (from 0). strength: in percent."""
+    place = f"encoder.{layer}.resid_post"
+    return translate_with_vector(scene.translator, scene.trace, place, Add(vector, strength / PERCENT))
 
 
 def _initial_text(which: int) -> Callable[[TranslationTrace, Translator], str]:

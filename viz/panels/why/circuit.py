@@ -242,10 +242,8 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
     invitation = work_block(
         study_pairs(scene, pair, text, typed).key,
         say("Test on other sentences"),
-        say(
-            "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
-            "and a circuit is found on some of these and tested on the rest."
-        ),
+        "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
+        "and a circuit is found on some of these and tested on the rest.",
     )
     best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
