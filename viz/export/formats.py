@@ -11,7 +11,6 @@ from attention_atlas.model.trace import storage
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.export import explained, standalone, table
-from attention_atlas.viz.export.explained import Explained
 from attention_atlas.viz.words import Words, say
 
 
@@ -44,7 +43,7 @@ class Format:
     about: Words
     trace: Scope | None = None
     map: Scope | None = None
-    why: Callable[[Explained], bytes] | None = None
+    why: Callable[[explained.Explained], bytes] | None = None
 
 
 def _weights(trace: TranslationTrace) -> dict[AttentionKind, np.ndarray]:

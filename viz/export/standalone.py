@@ -17,7 +17,6 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz import assets, theme, words
 from attention_atlas.viz.wire.payload import payload
 from attention_atlas.viz.wire.readback import payload_maps
-from attention_atlas.viz.words import for_page
 
 _DATA = re.compile(r'<script type="application/json" class="payload">(.*?)</script>', re.DOTALL)
 
@@ -49,7 +48,7 @@ def to_html(trace: TranslationTrace, opens: object = None) -> str:
     """
     link = {"link": opens} if isinstance(opens, str) else {}
     data = payload(trace, None if link else opens, exact=True) | link
-    return document([trace], [for_page(data)], heading=True)
+    return document([trace], [words.for_page(data)], heading=True)
 
 
 def document(traces: Sequence[TranslationTrace], payloads: Sequence[dict], *, heading: bool = False) -> str:

@@ -33,9 +33,9 @@ def plot_curves(
     limits       the range of y
     logarithmic  whether x, integers, has a logarithmic axis, on which 0 is drawn at 0.5
     """
+    where = np.arange(len(next(iter(curves.values()), ()))) if x is None else np.asarray(x)
     lines = []
     for index, (name, values) in enumerate(curves.items()):
-        where = np.arange(len(values)) if x is None else np.asarray(x)
         lines.append(
             go.Scatter(
                 x=np.maximum(where, 0.5) if logarithmic else where,
@@ -58,7 +58,7 @@ def plot_curves(
         top=28 if len(curves) > 1 else 8,
     )
     if logarithmic:
-        layout["xaxis"] |= {"type": "log", **_ticks(np.arange(len(where)) if x is None else np.asarray(x))}
+        layout["xaxis"] |= {"type": "log", **_ticks(where)}
     if limits:
         layout["yaxis"]["range"] = list(limits)
     picture = go.Figure(lines, layout)

@@ -13,8 +13,7 @@ from attention_atlas.model.analysis.lenses.fit import find_lenses, lens_work
 from attention_atlas.model.analysis.lenses.storage import Lenses
 from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.analysis.survey import run as surveys
-from attention_atlas.model.analysis.trust import load_trust as stored_trust
-from attention_atlas.model.analysis.trust import read_trace
+from attention_atlas.model.analysis.trust import load_trust, read_trace
 from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.analysis.why.case import Case, open_case
 from attention_atlas.model.analysis.why.means import load_stored_means
@@ -253,7 +252,7 @@ class Scene:
     @property
     def trust(self) -> Trust:
         """The measured quality of the model's trust signals in this direction; an empty Trust without measurements."""
-        by_direction = stored_trust(self.translator.folder, self.translator.digest)
+        by_direction = load_trust(self.translator.folder, self.translator.digest)
         return by_direction.get(self.trace.direction, Trust())
 
 

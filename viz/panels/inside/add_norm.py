@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis import stations
-from attention_atlas.model.analysis.stations import NormNumbers
 from attention_atlas.viz.panels.menus import ENCODER, LAYER_OF_SIDE, SIDE, record_of, tokens_of
 from attention_atlas.viz.panels.panel import RESIDUAL, Panel, Slider, count_tokens
 from attention_atlas.viz.panels.scene import Scene
@@ -48,7 +47,7 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int, token: int)
     ]
 
 
-def _formula(norm: NormNumbers, token: str, number: int, *, norm_first: bool) -> list[dict]:
+def _formula(norm: stations.NormNumbers, token: str, number: int, *, norm_first: bool) -> list[dict]:
     """Draw the norm's formula with the numbers of one token. number: the token's, from 1."""
     read = (
         say("token {n}, {token}: the norm reads x", n=number, token=token)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis import architecture, stations
-from attention_atlas.model.analysis.architecture import Station
 from attention_atlas.model.config import Norm, PositionCode
 from attention_atlas.model.trace.kinds import Side
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels import formulas
-from attention_atlas.viz.panels.formulas import CONTRASTS
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -29,7 +27,7 @@ CODES = {
     PositionCode.LEARNED: (say("learned"), say("a row of numbers for each position and side")),
     PositionCode.RELATIVE: (say("relative"), say("each head adds a number to its scores by distance")),
     PositionCode.NONE: (say("none"), say("nothing tells the encoder its order")),
-    **{code: (formula, say("computed, but not as in the paper")) for code, formula in CONTRASTS.items()},
+    **{code: (formula, say("computed, but not as in the paper")) for code, formula in formulas.CONTRASTS.items()},
 }
 
 
@@ -118,7 +116,7 @@ def _stack(scene: Scene, side: Side) -> dict:
     }
 
 
-def _box(station: Station) -> dict:
+def _box(station: architecture.Station) -> dict:
     """Return the box of a station, which links to its panel."""
     limit = max((float(np.abs(picture).max()) for picture in station.pictures), default=1.0)
     return {

@@ -8,7 +8,6 @@ from itertools import chain
 import numpy as np
 
 from attention_atlas.model.analysis import padding
-from attention_atlas.model.analysis.padding import BatchMasks
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
@@ -82,7 +81,7 @@ def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
 
 
 def _sentence(
-    batch: BatchMasks, sentence: int, output: ForwardOutput | None, places: dict[AttentionKind, Selection]
+    batch: padding.BatchMasks, sentence: int, output: ForwardOutput | None, places: dict[AttentionKind, Selection]
 ) -> list[dict]:
     """Draw the masks of one sentence of the batch, or its weights if there is an output. places: layer and head."""
     source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (batch.tokens, batch.inputs))
@@ -118,7 +117,7 @@ def _sentence(
     return [title, blocks.maps(*pictures)]
 
 
-def _closed_row(output: ForwardOutput, batch: BatchMasks) -> list[dict]:
+def _closed_row(output: ForwardOutput, batch: padding.BatchMasks) -> list[dict]:
     """Return a table of a row whose cells are all masked, with −∞ and with −1e9."""
     record = output.attention(AttentionKind.ENCODER_SELF, 0)
     scores = (record.queries[0, 0, 0] @ record.keys[0, 0].T).float().cpu().numpy() / record.queries.shape[-1] ** 0.5

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attention_atlas.model.analysis import ablation
-from attention_atlas.model.analysis.ablation import OrderBlindness, measure_order_blindness, shuffle_words
+from attention_atlas.model.analysis.ablation import OrderBlindness, compare, measure_order_blindness, shuffle_words
 from attention_atlas.model.config import PositionCode
 from attention_atlas.model.trace.edits import Ablate
 from attention_atlas.model.trace.interventions import Interventions, heads_off, positions_off, positions_shifted
@@ -58,7 +57,7 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
     with ThreadPoolExecutor(max_workers=1) as executor:  # independent of the comparison, which is slow
         is_empty = len(scene.trace.decoder_ids) < 2  # an empty translation has no other order
         blind = None if is_empty else executor.submit(measure_order_blindness, scene.translator, scene.trace)
-        comparison = ablation.compare(scene.translator, scene.trace, interventions, text=text)
+        comparison = compare(scene.translator, scene.trace, interventions, text=text)
         blindness = blind and blind.result()
     largest = max(float(change.max()) for change in comparison.changes.values())
     tokens = map(labels.display, comparison.original.target_tokens)

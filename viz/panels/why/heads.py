@@ -11,7 +11,6 @@ from attention_atlas.model.analysis import rerun
 from attention_atlas.model.analysis.sentences import has_sentences
 from attention_atlas.model.analysis.why.case import Case, compare_outputs
 from attention_atlas.model.analysis.why.experiments import heads
-from attention_atlas.model.analysis.why.experiments.heads import make_ablation_values
 from attention_atlas.model.analysis.why.means import find_means, means_work
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import Side
@@ -97,7 +96,7 @@ def ablation_values_for(scene: Scene, case: Case, instead: str) -> tuple[heads.A
             blocks.note("A head that is switched off outputs its average over {n} sentences.", n=means.sentences)
         ]
     if instead == Replacement.RESAMPLE.value and has_sentences(scene.trace.direction):
-        values = make_ablation_values(case, scene.translator, scene.trace, Replacement.RESAMPLE)
+        values = heads.make_ablation_values(case, scene.translator, scene.trace, Replacement.RESAMPLE)
         return values, [
             blocks.note(
                 "A head that is switched off outputs what it does at the same place in another sentence; mean over {n} "

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from attention_atlas.model.analysis.why.experiments.heads import list_heads
-from attention_atlas.model.analysis.why.experiments.smallest import open_translation as whole_translation
-from attention_atlas.model.analysis.why.experiments.smallest import shrink
+from attention_atlas.model.analysis.why.experiments.smallest import open_translation, shrink
 from attention_atlas.model.trace.why.effects import Replacement, SmallestSet, sets_table
 from attention_atlas.model.trace.why.evidence import to_jsonable
 from attention_atlas.viz.panels.downloads import EXPORT, exports, file, translation_fields
@@ -26,7 +25,7 @@ INSTEAD = {Replacement.ZERO.value: say("zeros"), Replacement.MEAN.value: say("it
 def search_sets(scene: Scene, instead: str) -> Iterator[list[dict]]:
     """Search in three orders, and draw each set as it shrinks."""
     yield from prepare_means(scene) if instead == Replacement.MEAN.value else ()
-    translation = whole_translation(scene.case, scene.translator, scene.trace)
+    translation = open_translation(scene.case, scene.translator, scene.trace)
     values, notes = ablation_values_for(scene, translation.case, instead)
     sets: list[SmallestSet] = []
     for number, seed in enumerate(ORDERS, start=1):
