@@ -14,7 +14,7 @@ from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, content_words, score_links
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import SPACE
+from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.panels.heads.survey import draw_head_map, label_head
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
@@ -106,7 +106,7 @@ def link_scores(
 def word_texts(trace: TranslationTrace) -> tuple[list[str], list[str]]:
     """Return the words of source and translation for display."""
     return tuple(
-        ["".join(tokens[i] for i in group).replace(SPACE, " ").strip() or SPACE for group in content_words(tokens)]
+        [word_label([tokens[i] for i in group]) for group in content_words(tokens)]
         for tokens in (trace.source_tokens, trace.target_tokens)
     )
 

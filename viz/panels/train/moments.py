@@ -12,8 +12,8 @@ from attention_atlas.model.analysis.model_comparison import (
 )
 from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
-from attention_atlas.model.trace.words import SPACE
 from attention_atlas.model.training.learned import Learned
+from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.panels.heads.twins import head_pairs, layer_maps, probability_table
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
@@ -54,7 +54,7 @@ def _probabilities(history: Learned, at: int) -> dict:
         sums = -history.loss[[at, -1]].T * np.array([len(target) for target in tokens])[:, None]
         return probability_table((say("Sentence"), *titles), names, sums, caption)
     words = [(target, values, group) for target, values in zip(tokens, by_token) for group in content_words(target)]
-    names = ["".join(target[i] for i in group).replace(SPACE, "") for target, _, group in words]
+    names = [word_label([target[i] for i in group]) for target, _, group in words]
     sums = np.array([values[[at, -1]][:, list(group)].sum(1) for _, values, group in words])
     return probability_table((say("Word"), *titles), names, sums, caption)
 
