@@ -21,7 +21,6 @@ from attention_atlas.viz.words import Words, say
 
 Blocks = list[dict]  # of viz/wire/blocks.py
 PAPER = "https://arxiv.org/abs/1706.03762"  # Vaswani et al. 2017
-Bound = Callable[[ModelConfig], int]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Slider:
 
     label: Words | str
     low: int
-    high: int | Bound
+    high: int | Callable[[ModelConfig], int]
     start: int
     step: int = 1
     info: Words | None = None
@@ -122,7 +121,6 @@ class Text:
     known: Callable[[TranslationTrace, Translator], str] | None = None
     scale: int | None = None
     elem_id: str | None = None
-    start: str = ""
     name: str = ""
 
     def to_plain(self, configs: Sequence[ModelConfig]) -> dict:
@@ -134,12 +132,12 @@ class Text:
             "known": self.known is not None,
             "scale": self.scale,
             "id": self.elem_id,
-            "start": self.start,
+            "start": "",
         }
 
     def initial(self, trace: TranslationTrace, translator: Translator) -> str:
         """Return the value before the visitor changes it."""
-        return self.known(trace, translator) if self.known else self.start
+        return self.known(trace, translator) if self.known else ""
 
     def coerce(self, value: object, config: ModelConfig) -> str:
         """Return the text without surrounding white space; "" if the value is no text."""
