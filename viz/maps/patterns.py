@@ -74,17 +74,11 @@ def head_patterns(trace: TranslationTrace, kind: AttentionKind) -> tuple[tuple[P
     A pattern's share is its mean mass over the rows that can have it and that have several keys (the first row of the
     decoder's self-attention has one).
     """
-    measure, interpret = _pattern_functions(trace, kind)
+    measure, interpret = pattern_functions(trace, kind)
     return tuple(tuple(map(interpret, layer)) for layer in trace.maps(kind).map_heads(measure))
 
 
-def pattern_of(trace: TranslationTrace, kind: AttentionKind) -> Callable[[np.ndarray], Pattern]:
-    """Return a function from one head's weights [query, key] to its pattern."""
-    measure, interpret = _pattern_functions(trace, kind)
-    return lambda weights: interpret(measure(weights))
-
-
-def _pattern_functions(
+def pattern_functions(
     trace: TranslationTrace, kind: AttentionKind
 ) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], Pattern]]:
     """Return measure(weights [.., query, key]) -> [.., numbers], and interpret(one head's numbers) -> Pattern."""

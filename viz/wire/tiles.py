@@ -16,7 +16,7 @@ import numpy as np
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.viz.maps.patterns import Pattern, pattern_of
+from attention_atlas.viz.maps.patterns import Pattern, pattern_functions
 from attention_atlas.viz.wire.codecs import HALF
 
 SIDE = 256  # cells on a side of a tile, and of the largest map that is not sent in tiles
@@ -99,11 +99,11 @@ def strip(trace: TranslationTrace, kind: AttentionKind, layer: int) -> dict:
     """Return thumbnails of a layer's large maps (the tops of the pyramids, [heads, rows, columns] in `root2`) and their
     patterns."""
     maps, tops, patterns = trace.maps(kind), [], []
-    measure = pattern_of(trace, kind)
+    measure, interpret = pattern_functions(trace, kind)
     for head in range(maps.num_heads):
         weights = maps.weights[layer, head]
         tops.append(pyramid(weights)[-1].largest)
-        patterns.append(measure(weights))
+        patterns.append(interpret(measure(weights)))
     return {
         "kind": kind.value,
         "layer": layer,

@@ -26,16 +26,17 @@ PROGRESS = 0.25  # seconds between two reports of progress
 
 
 def read_back_all(scene: Scene) -> dict[Words, tuple[Words, list[MapCopy], float]]:
-    """Read the maps back from the explorer\'s payload, the figures and the exported files.
+    """Read the maps back from the explorer's payload, the figures and the exported files.
 
     Returns name -> (claim, maps, tolerance).
     """
-    trace, selected = scene.trace, scene.selection
+    trace = scene.trace
+    kind, layer, head = scene.selection.kind, scene.selection.layer, scene.selection.head
+    view = View(kind, layer, head)
 
     def all_kinds(maps: dict) -> list[MapCopy]:
         return [MapCopy(kind, weights) for kind, weights in maps.items()]
 
-    head = readback.drawn_head(trace, selected.kind, selected.layer, selected.head)
     copies = {
         say("Sent to the page"): (
             say("What the explorer receives, unpacked, is the trace (16 bits a weight)."),
@@ -44,27 +45,22 @@ def read_back_all(scene: Scene) -> dict[Words, tuple[Words, list[MapCopy], float
         ),
         say("Notebook heatmap"): (
             say("The heatmap of the selected head holds its weights."),
-            [MapCopy(selected.kind, head, selected.layer, selected.head)],
+            [MapCopy(kind, readback.drawn_head(trace, kind, layer, head), layer, head)],
             DRAWN,
         ),
     }
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
         claim = say("So does the grid of all heads, each in its place.")
         copies[say("Notebook grid")] = (claim, all_kinds(readback.drawn_maps(trace)), DRAWN)
-    for name in FORMATS:
+    for name, form in FORMATS.items():
         claim = say("The {format} export reads back bit by bit.", format=name.upper())
-        copies[say("Exported {format}", format=name.upper())] = (claim, _read_back(name, scene), 0.0)
+        if form.trace:
+            maps = all_kinds(form.trace.read(form.trace.write(trace, scene.selection)))
+        else:
+            weights = form.map.read(form.map.write(trace, view, score_map(trace, view)))
+            maps = [MapCopy(kind, weights, layer, head)]
+        copies[say("Exported {format}", format=name.upper())] = (claim, maps, 0.0)
     return copies
-
-
-def _read_back(name: str, scene: Scene) -> list[MapCopy]:
-    """Write a file of this format and return the maps that it contains (of one head for some formats)."""
-    trace, (kind, layer, head) = scene.trace, (scene.selection.kind, scene.selection.layer, scene.selection.head)
-    form, view = FORMATS[name], View(kind, layer, head)
-    if form.trace:
-        maps = form.trace.read(form.trace.write(trace, scene.selection))
-        return [MapCopy(kind, weights) for kind, weights in maps.items()]
-    return [MapCopy(kind, form.map.read(form.map.write(trace, view, score_map(trace, view))), layer, head)]
 
 
 def drawn_error(trace: TranslationTrace, drawn: object) -> tuple[float, int]:
