@@ -59,7 +59,11 @@ def _root_codec(name: str, most: int, power: int) -> Codec:
     """Make a codec of numbers in [0, 1] as codes 0 .. most: value = (code / most) ** power, power 2 or 4."""
 
     def to_bytes(values: np.ndarray) -> bytes:
-        codes = _quantise(values, most, power)
+        if values.size and not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):
+            raise ValueError(f"root codecs hold numbers from 0 to 1, found {values.min():g} to {values.max():g}")
+        # In float64: float32 rounding would change codes where a root lies halfway between two.
+        roots = np.sqrt(np.clip(values, 0.0, 1.0), dtype=np.float64)
+        codes = np.rint((roots if power == 2 else np.sqrt(roots)) * float(most))
         return codes.astype(np.uint8).tobytes() if most == 255 else _split_bytes(codes.astype(np.uint16))
 
     def from_bytes(data: bytes, shape: Sequence[int]) -> np.ndarray:
@@ -67,15 +71,6 @@ def _root_codec(name: str, most: int, power: int) -> Codec:
         return ((codes / float(most)) ** power).astype(np.float32).reshape(shape)
 
     return Codec(name, to_bytes, from_bytes)
-
-
-def _quantise(values: np.ndarray, most: int, power: int) -> np.ndarray:
-    """Convert values to codes. ValueError for numbers outside [0, 1]."""
-    if values.size and not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):
-        raise ValueError(f"root codecs hold numbers from 0 to 1, found {values.min():g} to {values.max():g}")
-    # In float64: float32 rounding would change codes where a root lies halfway between two.
-    roots = np.sqrt(np.clip(values, 0.0, 1.0), dtype=np.float64)
-    return np.rint((roots if power == 2 else np.sqrt(roots)) * float(most))
 
 
 def _encode_signed(values: np.ndarray) -> bytes:

@@ -163,30 +163,26 @@ def _kind(trace: TranslationTrace, kind: AttentionKind, maps: AttentionMaps) -> 
 def descriptor(name: str, title: str, kind: AttentionKind, score_map: ScoreMap) -> dict:
     """Return a score map as JSON-ready data: {id, title, kind, unit, signed, range, rows, columns, codec, data}.
 
-    rows and columns are {title, labels, positions}; range holds the values at the two ends of the colours.
+    rows and columns are {title, labels, positions}. range holds the values at the two ends of the colours: the map's
+    limits or its largest absolute value, symmetric if it is signed.
     """
     values = score_map.values
     is_share = not score_map.signed and values.size and values.min() >= 0 and values.max() <= 1  # False with NaN
     codec = ROOT if is_share else SIGNED
+    low, high = score_map.limits or (0.0, float(np.nanmax(np.abs(values), initial=0.0)))
+    end = max(abs(low), abs(high)) or 1.0
     return {
         "id": name,
         "title": title,
         "kind": kind.value,
         "unit": score_map.unit,
         "signed": score_map.signed,
-        "range": _limits(score_map),
+        "range": [-end if score_map.signed else 0.0, end],
         "rows": _axis(score_map.row_title, score_map.rows, score_map.row_positions),
         "columns": _axis(score_map.column_title, score_map.columns, score_map.column_positions),
         "codec": codec.name,
         "data": codec.encode(values),
     }
-
-
-def _limits(score_map: ScoreMap) -> list[float]:
-    """Return the values at full colour: the map's limits or its largest absolute value, symmetric if it is signed."""
-    low, high = score_map.limits or (0.0, float(np.nanmax(np.abs(score_map.values), initial=0.0)))
-    end = max(abs(low), abs(high)) or 1.0
-    return [-end if score_map.signed else 0.0, end]
 
 
 def _axis(title: str, names: tuple[str, ...], positions: Groups) -> dict:

@@ -10,7 +10,7 @@ import numpy as np
 from attention_atlas.model.analysis.why.attribution import attribute_case
 from attention_atlas.model.analysis.why.case import mask_words, measure_removal, replace_words
 from attention_atlas.model.analysis.why.methods import METHODS, OCCLUSIONS, occlusion
-from attention_atlas.model.trace.why.attribution import Columns, Why
+from attention_atlas.model.trace.why.attribution import Why
 from attention_atlas.model.trace.why.effects import Removal
 from attention_atlas.viz.panels import rankings
 from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
@@ -37,7 +37,9 @@ def tokens(scene: Scene) -> list[dict]:
     answers = attribute_case(scene.case, [name for name, method in METHODS.items() if not method.slow])
     ranking = rankings.ranking_of(scene.translator)
     column, loss = largest_loss(answers.row(occlusion.MASK.slug).values, answers.columns)  # as in the headline
-    heads = replace(axis(scene.case.columns), sight=None if loss == -np.inf else column)
+    columns = answers.columns  # words of the source, then of the prefix
+    groups = ((say("source"), len(columns.source)), (say("written before"), len(columns.prefix)))
+    axis = Axis(groups, columns.labels, columns.special.tolist(), sight=None if loss == -np.inf else column)
     lines = [_line(scene, answers, name, folded=name in ranking.folded) for name in ranking.order]
     hint = blocks.note(
         "Choose a cell to run its test: the word is taken away, and the model says what it would write then."
@@ -45,16 +47,10 @@ def tokens(scene: Scene) -> list[dict]:
     none = say("This method says nothing of it.")
     return [
         blocks.text(ranking.reason, tone="note"),
-        matrix(say("Methods by words"), heads, lines, margins=MARGINS, act=TEST, none=none),
+        matrix(say("Methods by words"), axis, lines, margins=MARGINS, act=TEST, none=none),
         exports(),
         blocks.slot(TEST, hint),
     ]
-
-
-def axis(columns: Columns) -> Axis:
-    """Return the column axis: words of the source, then of the prefix."""
-    groups = ((say("source"), len(columns.source)), (say("written before"), len(columns.prefix)))
-    return Axis(groups, columns.labels, columns.special.tolist())
 
 
 def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
