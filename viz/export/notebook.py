@@ -55,14 +55,8 @@ class Explorer:
 
     def _payloads(self) -> list[dict]:
         payloads: list[Any] = [for_page(payload(trace, exact=True)) for trace in self.traces]
-        view = self.view
-        payloads[-1]["selection"] = {
-            **{name: getattr(view, name) for name in ("layer", "head", "heads", "words")},
-            "kind": view.kind.value,
-            "combine": view.combine.value,
-            "special": view.special.value,
-            **({"view": "compare"} if self.side_by_side else {}),
-        }
+        view = {name: value for name, value in vars(self.view).items() if name != "predicted"}
+        payloads[-1]["selection"] = view | ({"view": "compare"} if self.side_by_side else {})
         return payloads
 
 
