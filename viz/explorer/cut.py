@@ -13,7 +13,8 @@ from attention_atlas.model.trace.language import Refusal, Words
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import fields
-from attention_atlas.viz.wire.question import format_nats, token_names, with_minus_sign
+from attention_atlas.viz.wire.blocks import format_nats, with_minus_sign
+from attention_atlas.viz.wire.question import token_names
 from attention_atlas.viz.words import say
 
 MOST = 4096  # edges cut at once: a few words in all heads of a layer

@@ -26,7 +26,7 @@ from attention_atlas.viz.maps.labels import KIND_TITLES, display, word_label
 from attention_atlas.viz.tours.measures import share
 from attention_atlas.viz.tours.scene import StopScene, clearest_head, text_of
 from attention_atlas.viz.tours.tour import Pair
-from attention_atlas.viz.wire.question import format_percent
+from attention_atlas.viz.wire.blocks import format_percent
 from attention_atlas.viz.words import say
 
 LEAST = 0.001  # smallest share that is written out

@@ -26,9 +26,7 @@ from attention_atlas.model.training.learned import Learned
 from attention_atlas.viz.panels.formulas import model_table
 from attention_atlas.viz.panels.train.learned import read_history
 from attention_atlas.viz.tours.scene import Head, StopScene, display_text
-from attention_atlas.viz.wire.blocks import compact
-from attention_atlas.viz.wire.heads import format_effect
-from attention_atlas.viz.wire.question import format_percent
+from attention_atlas.viz.wire.blocks import compact, format_effect, format_percent
 from attention_atlas.viz.words import Words, join, say
 
 MOST = 0.5  # share of a row above which best_head() counts a head

@@ -2,7 +2,7 @@
 
 A panel is a list of blocks (text, formula, facts, cards, row, stack, folded, slot, table, figure, flow, maps, bars,
 marked, links; other modules of this folder add some). A table's cell is a string or the result of one of the cell
-functions below. Text is never read as markup.
+functions below. Text is never read as markup. The functions at the end write numbers for people.
 """
 
 from __future__ import annotations
@@ -323,6 +323,39 @@ def compact(value: float, digits: int = 3) -> str:
     mantissa, exponent = f"{value:.1e}".split("e")
     power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{mantissa}·10{power}".replace("-", "−")
+
+
+def with_minus_sign(text: str) -> str:
+    """Replace hyphens in a formatted number by minus signs, or remove them if the number is 0."""
+    return text.replace("-", "−" if text.strip("-0.%") else "")
+
+
+def two_decimals(value: float) -> str:
+    """Format a number with two decimals."""
+    return with_minus_sign(f"{value:.2f}")
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """Format a number and its interval: "0.81 [0.78, 0.84]"."""
+    return f"{two_decimals(value)} [{two_decimals(low)}, {two_decimals(high)}]"
+
+
+def format_effect(value: float) -> str:
+    """Format an effect in nats with its sign: "+1.3", "−0.21"; "0" below 0.005."""
+    if abs(value) < 0.005:
+        return "0"
+    return with_minus_sign(f"{value:+.{1 if abs(value) >= 0.995 else 2}f}")
+
+
+def format_nats(value: float) -> str:
+    """Format a number of nats with one decimal, or two below 1."""
+    return with_minus_sign(f"{value:.{1 if abs(value) >= 1 else 2}f}")
+
+
+def format_percent(log_p: float) -> str:
+    """Format a log-probability as a percentage."""
+    p = float(np.exp(log_p))
+    return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%"
 
 
 def _grouped(written: str) -> str:

@@ -10,8 +10,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Words, say
 from attention_atlas.model.trace.why.effects import HeadEffects, SmallestSet
 from attention_atlas.viz.maps import labels
-from attention_atlas.viz.wire.blocks import compact
-from attention_atlas.viz.wire.question import with_minus_sign
+from attention_atlas.viz.wire.blocks import compact, format_effect
 
 MAX_HEADS_WITH_TEXT = 12  # of a layer; with more heads, cells are too narrow for numbers
 DIGITS = 2
@@ -106,13 +105,6 @@ def _block(
         "legend": notes,
         "hint": hint,
     }
-
-
-def format_effect(value: float) -> str:
-    """Format an effect in nats with its sign: "+1.3", "−0.21"; "0" below 0.005."""
-    if abs(value) < 0.005:
-        return "0"
-    return with_minus_sign(f"{value:+.{1 if abs(value) >= 0.995 else 2}f}")
 
 
 def head_name(kind: AttentionKind, layer: int, head: int) -> Words:

@@ -9,8 +9,7 @@ import numpy as np
 
 from attention_atlas.model.trace.language import Words, join, say
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
-from attention_atlas.viz.wire.blocks import compact
-from attention_atlas.viz.wire.question import format_nats, with_minus_sign
+from attention_atlas.viz.wire.blocks import compact, format_nats, two_decimals
 
 EVIDENCE = {Evidence.MEASURED: say("measured"), Evidence.EXACT_SPLIT: say("exact split"), Evidence.PROXY: say("proxy")}
 
@@ -135,13 +134,3 @@ def sum_margin(total: Sum, unit: Unit = Unit.NATS) -> list[dict]:
 
 def _note(text: Words | str, look: str = "", about: Words | str = "") -> dict:
     return {"text": text, "look": look, "about": about}
-
-
-def two_decimals(value: float) -> str:
-    """Format a number with two decimals."""
-    return with_minus_sign(f"{value:.2f}")
-
-
-def with_interval(value: float, low: float, high: float) -> str:
-    """Format a number and its interval: "0.81 [0.78, 0.84]"."""
-    return f"{two_decimals(value)} [{two_decimals(low)}, {two_decimals(high)}]"

@@ -1,7 +1,4 @@
-"""The question of the tab "Why" (why this token rather than that one?) as JSON, and its answer in sentences.
-
-The functions format_* write numbers for people.
-"""
+"""The question of the tab "Why" (why this token rather than that one?) as JSON, and its answer in sentences."""
 
 from __future__ import annotations
 
@@ -101,8 +98,8 @@ def headline(trace: TranslationTrace, question: Question, losses: Losses, column
         without = say("No single word speaks for it: whichever is taken away, it loses nothing.")
     if contrast is None:
         return [
-            say("{token} has a probability of {p}.", token=token, p=format_percent(losses.metric)),
-            without or say("Without “{word}” it would have {p}.", word=values["word"], p=format_percent(left)),
+            say("{token} has a probability of {p}.", token=token, p=blocks.format_percent(losses.metric)),
+            without or say("Without “{word}” it would have {p}.", word=values["word"], p=blocks.format_percent(left)),
         ]
     sentences = [_against(values, losses.metric), without or _against_without(values, losses.metric, left)]
     other, fall = largest_loss(losses.of_log_p, columns)
@@ -179,12 +176,12 @@ def headline_in_nats(losses: Losses, columns: Columns) -> Words:
     """Return the numbers of the headline in nats."""
     best, loss = largest_loss(losses.of_metric, columns)
     if loss <= 0:
-        return say("{n} nats", n=format_nats(losses.metric))
+        return say("{n} nats", n=blocks.format_nats(losses.metric))
     return say(
         "{n} nats; without “{word}” {m}",
-        n=format_nats(losses.metric),
+        n=blocks.format_nats(losses.metric),
         word=columns.labels[best],
-        m=format_nats(losses.metric - loss),
+        m=blocks.format_nats(losses.metric - loss),
     )
 
 
@@ -204,27 +201,11 @@ def _both_without(texts: dict, losses: Losses, column: int) -> Words:
     return say(
         "Without “{word}”, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.",
         **texts,
-        p=format_percent(losses.log_p),
-        q=format_percent(left),
-        r=format_percent(losses.log_p - losses.metric),
-        s=format_percent(left - against),
+        p=blocks.format_percent(losses.log_p),
+        q=blocks.format_percent(left),
+        r=blocks.format_percent(losses.log_p - losses.metric),
+        s=blocks.format_percent(left - against),
     )
-
-
-def format_nats(value: float) -> str:
-    """Format a number of nats with one decimal, or two below 1."""
-    return with_minus_sign(f"{value:.{1 if abs(value) >= 1 else 2}f}")
-
-
-def with_minus_sign(text: str) -> str:
-    """Replace hyphens in a formatted number by minus signs, or remove them if the number is 0."""
-    return text.replace("-", "−" if text.strip("-0.%") else "")
-
-
-def format_percent(log_p: float) -> str:
-    """Format a log-probability as a percentage."""
-    p = float(np.exp(log_p))
-    return f"{p:.0%}" if p >= 0.1 else f"{p:.1%}" if p >= 0.001 else "<0.1%"
 
 
 def candidates_table(removal: Removal, tokens: Sequence[str], question: Question, before: Words, after: Words) -> dict:

@@ -13,6 +13,7 @@ from attention_atlas.viz.explorer import cut, overlays
 from attention_atlas.viz.maps.reduce import View
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import heads, patch
+from attention_atlas.viz.wire.blocks import format_effect
 from tests.viz.panels.panels import block_of
 
 CROSS, DECODER = AttentionKind.CROSS, AttentionKind.DECODER_SELF
@@ -38,7 +39,7 @@ def test_the_joint_effect_of_heads_is_one_run_without_all_of_them(scene):
     together = plain - metric_without(scene, Interventions(heads_off=off))
     single = sum(plain - metric_without(scene, Interventions(heads_off=frozenset({head}))) for head in off)
     values = [value for _, value, _ in content[0]["items"]]
-    assert values == [*map(heads.format_effect, (together, single, together - single))]
+    assert values == [*map(format_effect, (together, single, together - single))]
     assert heads.joint(scene, {"heads": []}, "zero", "all") == []
     changed = heads.translate_without(scene, {"heads": selected})
     assert changed.interventions.heads_off == off

@@ -12,7 +12,7 @@ from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.figures.circuit import DrawnEdge, ModelShape, describe_node, plot_circuit
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection
 from attention_atlas.viz.panels.why import circuit
-from attention_atlas.viz.wire.heads import format_effect
+from attention_atlas.viz.wire.blocks import format_effect
 from attention_atlas.viz.wire.question import token_names
 from attention_atlas.viz.words import for_page
 from tests.viz.panels.panels import begin, block_of, blocks_of, named

@@ -21,11 +21,11 @@ from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.scene import MAX_TOKENS, PageQuestion, Scene, Selection, read_question
 from attention_atlas.viz.panels.why import holds, parts, tokens
 from attention_atlas.viz.questions.panels import answer_why
+from attention_atlas.viz.wire.blocks import format_nats
 from attention_atlas.viz.wire.question import (
     EVEN,
     _against,
     _against_without,
-    format_nats,
     format_ratio,
     headline,
     losses_payload,

@@ -21,7 +21,6 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.wire.survey import describe_head, work_block
 from attention_atlas.viz.wire.survey import survey as survey_block
 from attention_atlas.viz.words import Words, join, say
@@ -128,7 +127,7 @@ def _statistics_table(
             [
                 statistic.title,
                 blocks.bar(min(1.0, max(0.0, value)), f"{value:.3f}"),
-                with_minus_sign(f"{low:.3f} – {high:.3f}"),
+                blocks.with_minus_sign(f"{low:.3f} – {high:.3f}"),
                 f"{estimate.chance:.3f}" if can_name else "–",
                 f"{statistic.threshold:.2f}" if can_name else "–",
                 f"{in_sentence[name].values:.3f}" if name in in_sentence else "–",

@@ -14,7 +14,6 @@ from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_option
-from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.wire.survey import pick
 from attention_atlas.viz.words import Words, say
 
@@ -71,7 +70,7 @@ def probability_table(columns: Sequence[Words | str], rows: Sequence[str], pairs
     """Return a table of two models' log-probabilities [row, 2]. columns: the titles of the rows and of both models."""
 
     def written(value: float, sign: str = "") -> str:
-        return with_minus_sign(f"{value:{sign}.2f}")
+        return blocks.with_minus_sign(f"{value:{sign}.2f}")
 
     cells = [
         [blocks.token(row), *(blocks.shade(np.exp(p), written(p)) for p in pair), written(pair[0] - pair[1], "+")]

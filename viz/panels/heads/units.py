@@ -18,7 +18,6 @@ from attention_atlas.viz.panels.inside.steer import compare_translations, transl
 from attention_atlas.viz.panels.panel import Choice, Need, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
-from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import say
 
@@ -159,7 +158,7 @@ def _qualities(scene: Scene) -> list[dict]:
         [
             QUALITY[name],
             *(
-                blocks.bar(min(1.0, max(0.0, share)), with_minus_sign(f"{100 * share:.0f} %"))
+                blocks.bar(min(1.0, max(0.0, share)), blocks.with_minus_sign(f"{100 * share:.0f} %"))
                 for share in (quality.recovered, quality.explained)
             ),
             blocks.number(quality.active),

@@ -10,7 +10,6 @@ from attention_atlas.viz.panels.menus import KIND, LAYER, QUERY, resolve
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.words import say
 
 
@@ -72,7 +71,7 @@ def _length(vector: np.ndarray) -> dict:
 
 
 def _share(share: float) -> dict:
-    return blocks.bar(min(1.0, max(0.0, share)), with_minus_sign(f"{share:.1%}"))
+    return blocks.bar(min(1.0, max(0.0, share)), blocks.with_minus_sign(f"{share:.1%}"))
 
 
 PANEL = Panel(

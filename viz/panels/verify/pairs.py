@@ -14,8 +14,6 @@ from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_option
-from attention_atlas.viz.wire.matrix import two_decimals
-from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.wire.survey import pick
 from attention_atlas.viz.words import Words, join, say
 
@@ -83,7 +81,7 @@ def compare(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
 
 
 def _card(title: Words, trace: TranslationTrace) -> tuple:
-    total, mean = map(two_decimals, (trace.log_probability.sum(), trace.log_probability.mean()))
+    total, mean = map(blocks.two_decimals, (trace.log_probability.sum(), trace.log_probability.mean()))
     return title, trace.translation, say("log-probability {sum}, {mean} a token", sum=total, mean=mean)
 
 
@@ -95,8 +93,8 @@ def _verdict(scores: Contrast) -> dict:
         return blocks.paragraph(
             "By the sum {sum} nats, by the mean {mean}: the two disagree, for sums favour what is short. They part at "
             "step {step}.",
-            sum=with_minus_sign(f"{whole:+.2f}"),
-            mean=with_minus_sign(f"{mean:+.2f}"),
+            sum=blocks.with_minus_sign(f"{whole:+.2f}"),
+            mean=blocks.with_minus_sign(f"{mean:+.2f}"),
             step=step,
         )
     numbers = {"sum": f"{abs(whole):.2f}", "mean": f"{abs(mean):.2f}", "step": step}

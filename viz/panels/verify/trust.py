@@ -14,7 +14,6 @@ from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.question import with_minus_sign
 from attention_atlas.viz.words import join, say
 
 PASSES, STEP = 30, 10  # of the slider of dropout passes
@@ -108,7 +107,7 @@ def _signals(scene: Scene) -> list[dict]:
         return blocks.bar(score.baseline_auroc, join((f"{score.baseline_auroc:.3f}", BASELINES[score.baseline]), " · "))
 
     def gain(score: SignalScore) -> str:
-        return with_minus_sign(f"{score.gain:+.3f} ({score.low:+.3f} … {score.high:+.3f})")
+        return blocks.with_minus_sign(f"{score.gain:+.3f} ({score.low:+.3f} … {score.high:+.3f})")
 
     return [
         blocks.columns(

@@ -35,9 +35,7 @@ from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.panels.why.patch import replace_word, with_words
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.wire.heads import format_effect
-from attention_atlas.viz.wire.matrix import two_decimals, with_interval
-from attention_atlas.viz.wire.question import token_names, token_text, with_minus_sign
+from attention_atlas.viz.wire.question import token_names, token_text
 from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import Words, say, say_plural
 
@@ -200,7 +198,7 @@ def _study_blocks(result: StudyResult) -> list[dict]:
         blocks.columns(
             (say("share"), [*(f"{100 * share:.3g} %" for share in tested.shares), *areas]),
             (say("edges"), [*map(blocks.number, tested.best.edges), "", ""]),
-            *((name, [*_kept(curve), *map(two_decimals, (curve.cpr, curve.cmd))]) for name, curve in kinds.items()),
+            *((name, _kept(curve)) for name, curve in kinds.items()),
             caption=say(
                 "Faithfulness, measured on {n} sentences that the circuit was not found with; in brackets 95% "
                 "bootstrap intervals. Found with {m} others by EAP-IG.",
@@ -218,8 +216,9 @@ def _study_blocks(result: StudyResult) -> list[dict]:
 
 
 def _kept(curve: Curve) -> list[str]:
-    """Return the faithfulness at each size with its interval."""
-    return [with_interval(share, *ends) for share, ends in zip(curve.faithfulness, curve.interval)]
+    """Return the faithfulness at each size with its interval, and the two areas."""
+    shares = [blocks.with_interval(share, *ends) for share, ends in zip(curve.faithfulness, curve.interval)]
+    return [*shares, *map(blocks.two_decimals, (curve.cpr, curve.cmd))]
 
 
 def circuit(scene: Scene, text: str, edges: int, typed: str) -> list[dict]:
@@ -248,15 +247,15 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
     best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
         blocks.facts(
-            (say("This sentence"), format_effect(own.metric), about),
-            (say("The second sentence, after the same prefix"), format_effect(own.changed), about),
+            (say("This sentence"), blocks.format_effect(own.metric), about),
+            (say("The second sentence, after the same prefix"), blocks.format_effect(own.changed), about),
             (
                 say("Kept by {n} of {total} edges", n=len(top_edges), total=int(circuit.cuttable.sum())),
-                with_minus_sign(f"{best} %"),
+                blocks.with_minus_sign(f"{best} %"),
                 say(
                     "of the difference in this sentence, measured by running them alone; as many random edges keep "
                     "{share}",
-                    share=with_minus_sign(f"{random} %"),
+                    share=blocks.with_minus_sign(f"{random} %"),
                 ),
             ),
         ),
@@ -342,14 +341,14 @@ def measure_edge(scene: Scene, data: Mapping[str, object], text: str, edges: int
     if receiver != "logits" and Edge(sender, "logits") in circuit.graph.edge_numbers:
         readers.append((say("{node} directly into the logits", node=describe_node(sender)), "logits"))
     readers.append((say("{node}, all of its edges: its total effect", node=describe_node(sender)), ""))
-    losses = circuit.path_effects(sender, [reader for _, reader in readers])
+    effects = map(blocks.format_effect, circuit.path_effects(sender, [reader for _, reader in readers]))
     return [
         blocks.paragraph(
             "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
             "puts there.",
             edge=DrawnEdge(sender, edge.reader, edge.letter, 0.0).description,
         ),
-        blocks.facts(*((name, format_effect(lost), say("measured")) for (name, _), lost in zip(readers, losses))),
+        blocks.facts(*((name, effect, say("measured")) for (name, _), effect in zip(readers, effects))),
     ]
 
 

@@ -22,8 +22,8 @@ from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.wire.heads import effects_block, format_effect, head_name
-from attention_atlas.viz.wire.question import candidates_table, with_minus_sign
+from attention_atlas.viz.wire.heads import effects_block, head_name
+from attention_atlas.viz.wire.question import candidates_table
 from attention_atlas.viz.words import Words, say
 
 JOINT = "joint"
@@ -138,14 +138,14 @@ def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
             n=sum(int((~np.isnan(effects)).sum()) for effects in measured.effects.values()),
             flips=sum(int(flips.sum()) for flips in measured.flips.values()),
             head=head_name(*head),
-            effect=format_effect(effect),
+            effect=blocks.format_effect(effect),
         )
     ]
     if agreement is not None:
         parts.append(
             blocks.note(
                 "The estimates, all from one gradient, agree with the measurements: rank correlation {n}.",
-                n=with_minus_sign(f"{agreement:.2f}"),
+                n=blocks.with_minus_sign(f"{agreement:.2f}"),
             )
         )
     return parts
@@ -160,12 +160,12 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
     values, _ = ablation_values_for(scene, case, instead)
     alone = selected if len(selected) <= MOST_ALONE else []
     effects, flips = heads.ablate(case, values, [selected, *([head] for head in alone)])
-    facts = [(say("Together"), format_effect(effects[0]), say("nats, measured"))]
+    facts = [(say("Together"), blocks.format_effect(effects[0]), say("nats, measured"))]
     if len(alone) > 1:
         total = float(effects[1:].sum())
         facts += [
-            (say("Sum of the single effects"), format_effect(total), say("nats, measured one by one")),
-            (say("The difference"), format_effect(effects[0] - total), _self_repair(effects[0] - total)),
+            (say("Sum of the single effects"), blocks.format_effect(total), say("nats, measured one by one")),
+            (say("The difference"), blocks.format_effect(effects[0] - total), _self_repair(effects[0] - total)),
         ]
     changed = compare_outputs(case, heads.run_without_heads(case, [selected], values.draws[0]))
     tokens = scene.translator.tokenizer.tokens(changed.ids)

@@ -19,7 +19,7 @@ from attention_atlas.viz.panels import rankings
 from attention_atlas.viz.panels.panel import Blocks, Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.matrix import EVIDENCE, two_decimals, with_interval
+from attention_atlas.viz.wire.matrix import EVIDENCE
 from attention_atlas.viz.words import Words, say
 
 MEAN, MASK = "mean", "mask"
@@ -109,7 +109,9 @@ def _faithfulness_block(table: Faithfulness, lead: str) -> dict:
     """Return the table of measurements, best method first. lead: the method whose row is marked."""
     ranked = table.by_agreement()
     methods = [METHODS[scores.method] for scores in ranked]
-    redrawn = [two_decimals([*scores.randomised.values()][-1]) if scores.randomised else "–" for scores in ranked]
+    redrawn = [
+        blocks.two_decimals([*scores.randomised.values()][-1]) if scores.randomised else "–" for scores in ranked
+    ]
     return blocks.columns(
         (say("Method"), [method.title for method in methods]),
         (say("kind"), [EVIDENCE[method.evidence] for method in methods]),
@@ -212,7 +214,7 @@ def _methods_figure(picture: go.Figure, titles: tuple[Words, Words], label: Word
 
 
 def _interval(interval: Interval | None) -> str:
-    return "–" if interval is None else with_interval(interval.value, interval.low, interval.high)
+    return "–" if interval is None else blocks.with_interval(interval.value, interval.low, interval.high)
 
 
 PANEL = Panel(

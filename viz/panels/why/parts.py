@@ -16,8 +16,8 @@ from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix, two_decimals
-from attention_atlas.viz.wire.question import format_nats, token_names, token_text
+from attention_atlas.viz.wire.matrix import EVIDENCE, Axis, Line, cells, margin, matrix
+from attention_atlas.viz.wire.question import token_names, token_text
 from attention_atlas.viz.words import Words, join, say
 
 KEYS = "keys"
@@ -34,12 +34,12 @@ def parts(scene: Scene) -> list[dict]:
         _grid(split_parts),
         exports(),
         blocks.facts(
-            blocks.fact("Token embedding", two_decimals(split_parts.token), "of the token just read"),
-            blocks.fact("Position", two_decimals(split_parts.position), "of the step"),
+            blocks.fact("Token embedding", blocks.two_decimals(split_parts.token), "of the token just read"),
+            blocks.fact("Position", blocks.two_decimals(split_parts.position), "of the step"),
             blocks.fact(
-                "Biases of the norms", two_decimals(split_parts.norm_biases.sum()), "the same for any sentence"
+                "Biases of the norms", blocks.two_decimals(split_parts.norm_biases.sum()), "the same for any sentence"
             ),
-            blocks.fact("Bias of the output", two_decimals(split_parts.constant), "the same for any sentence"),
+            blocks.fact("Bias of the output", blocks.two_decimals(split_parts.constant), "the same for any sentence"),
             blocks.fact(
                 "Encoder heads",
                 say("n/a"),
@@ -47,9 +47,9 @@ def parts(scene: Scene) -> list[dict]:
             ),
             blocks.fact(
                 "Sum of all parts",
-                two_decimals(sums.found),
+                blocks.two_decimals(sums.found),
                 "of {expected}, error {n}: {kind}",
-                expected=two_decimals(sums.expected),
+                expected=blocks.two_decimals(sums.expected),
                 n=blocks.compact(sums.error, 2),
                 kind=EVIDENCE[split_parts.evidence],
             ),
@@ -79,7 +79,7 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
         "keys",
         say("part"),
         cells(values, Unit.NATS, limit=_limit(parts)),
-        margins=[margin(two_decimals(float(values.sum())))],
+        margins=[margin(blocks.two_decimals(float(values.sum())))],
         evidence=Evidence.EXACT_SPLIT,
     )
     axis = Axis(((read, len(tokens)),), [token_text(token) for token in tokens])
@@ -123,7 +123,7 @@ def _grid(parts: Parts) -> dict:
             str(layer),
             say("layer {n}", n=layer + 1),
             cells(row, Unit.NATS, limit=_limit(parts)),
-            margins=[margin(two_decimals(float(row.sum())))],
+            margins=[margin(blocks.two_decimals(float(row.sum())))],
         )
         for layer, row in enumerate(map(np.concatenate, rows))
     ]
@@ -140,7 +140,7 @@ def _limit(parts: Parts) -> float:
 def _title(scene: Scene, parts: Parts) -> Words:
     """Return the number that is split."""
     token, contrast = token_names(scene.trace, scene.question)
-    values = {"token": token, "n": two_decimals(parts.expected)}
+    values = {"token": token, "n": blocks.two_decimals(parts.expected)}
     if contrast is None:
         return say(
             "The logit of {token} minus the mean logit of the vocabulary is {n}: this is what is split, never log p.",
@@ -161,7 +161,8 @@ def _most(parts: Parts) -> Words:
     ]
     largest = sorted(named, key=lambda pair: -abs(pair[1]))[:LARGEST]
     numbered = [
-        say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{format_nats(value)}") for name, value in largest
+        say("{what}: {n}", what=name, n=f"{'+' if value > 0 else ''}{blocks.format_nats(value)}")
+        for name, value in largest
     ]
     return say("The largest parts: {parts}.", parts=join(numbered, ", "))
 

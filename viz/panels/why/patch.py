@@ -18,7 +18,6 @@ from attention_atlas.viz.panels.scene import MAX_TOKENS, Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_integer
 from attention_atlas.viz.wire.file import File
-from attention_atlas.viz.wire.heads import format_effect
 from attention_atlas.viz.wire.question import token_names
 from attention_atlas.viz.words import Words, say
 
@@ -92,8 +91,8 @@ def _effect_blocks(scene: Scene, effects: PatchEffects, place: str) -> list[dict
     )
     return [
         blocks.facts(
-            (say("This sentence"), format_effect(clean), about),
-            (say("The second sentence, after the same prefix"), format_effect(corrupt), about),
+            (say("This sentence"), blocks.format_effect(clean), about),
+            (say("The second sentence, after the same prefix"), blocks.format_effect(corrupt), about),
         ),
         *([nats] if effects.recovered is None else []),
         _grid(effects, PLACES[place]),
@@ -125,8 +124,9 @@ def _grid(effects: PatchEffects, name: Words) -> dict:
         if np.isnan(value):
             name = say("Layer {layer}, {place}: the other sentence has no such place.", **where)
             return {"value": None, "text": "", "marks": ["absent"], "name": name}
-        text = format_effect(value) if shares is None else blocks.compact(value, 2) if abs(value) >= 0.005 else "0"
-        where |= {"n": format_effect(moved), "share": text}
+        share = blocks.compact(value, 2) if abs(value) >= 0.005 else "0"
+        text = blocks.format_effect(value) if shares is None else share
+        where |= {"n": blocks.format_effect(moved), "share": text}
         names = {  # (whether places are heads, whether cells are shares)
             (True, False): say("Layer {layer}, head {place}: {n} nats.", **where),
             (False, False): say("Layer {layer}, {place}: {n} nats.", **where),

@@ -18,8 +18,8 @@ from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_entry, read_integer
-from attention_atlas.viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin, two_decimals
-from attention_atlas.viz.wire.question import candidates_table, format_nats, largest_loss, token_names
+from attention_atlas.viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin
+from attention_atlas.viz.wire.question import candidates_table, largest_loss, token_names
 from attention_atlas.viz.words import Words, say
 
 TEST = "test"
@@ -77,8 +77,8 @@ def _removal_text(scene: Scene, word: str, removal: Removal, by_mean: bool) -> W
     token, contrast = token_names(scene.trace, scene.question)
     values = {
         "word": word,
-        "before": format_nats(removal.before),
-        "after": format_nats(removal.after),
+        "before": blocks.format_nats(removal.before),
+        "after": blocks.format_nats(removal.after),
         "token": token,
         "how": say("its embedding is the average one") if by_mean else say("no head may read it"),
     }
@@ -110,7 +110,7 @@ def _line(scene: Scene, answers: Why, name: str, layer: int = 0, *, folded: bool
     agreement = answers.agreement[name]
     return Line(
         cells=cells(row.values, row.unit, limit=_limit(answers) if not method.class_agnostic else 0.0),
-        margins=(sums + same, margin("–" if agreement is None else two_decimals(agreement))),
+        margins=(sums + same, margin("–" if agreement is None else blocks.two_decimals(agreement))),
         about=(method.description, method.caveat, *row.notes),
         **about,
     )
