@@ -30,7 +30,7 @@ DEFINITIONS = {ROOT / "viz/web/core/language.js", ROOT / "model/trace/language.p
 PLURAL = "say_plural"
 PYTHON = ("say", PLURAL, "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")
 # Function -> those of its arguments that are sentences.
-SOME = {"blocks.fact": slice(0, 3, 2), "Panel": slice(1, 3), "work_block": slice(2, 3)}
+SOME = {"blocks.fact": slice(0, 3, 2), "Panel": slice(1, 3), "blocks.work": slice(2, 3)}
 JAVASCRIPT = Language(tree_sitter_javascript.language())
 CALLS = Query(  # Babel's own extractor misses calls inside the arguments of others
     JAVASCRIPT,

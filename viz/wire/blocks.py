@@ -96,6 +96,24 @@ def slot(name: str, *blocks: dict) -> dict:
     return {"type": "slot", "slot": name, "blocks": list(blocks)}
 
 
+def work(key: str, begin: Words, about: str, /, **values: object) -> dict:
+    """A button that starts a long computation (Work).
+
+    key: its key, which the page then sends to the panel as "begun"; begin: the button's text; about, values: the text
+    above it, as in paragraph().
+    """
+    return {"type": "take", "work": key, "begin": begin, "about": Words(about, values)}
+
+
+def pick(title: Words, options: Sequence[Words], act: str, answer: Iterable[dict]) -> list[dict]:
+    """A menu, unless there is but one option, and the slot below it with the answer for the first.
+
+    The number of the selected option goes to the act as "option"; its answer replaces the slot of the same name.
+    """
+    menu = {"type": "pick", "title": title, "options": list(options), "act": act, "slot": act}
+    return [*([menu] if len(options) > 1 else []), slot(act, *answer)]
+
+
 def headings(*english: str) -> tuple[Words, ...]:
     """Translatable column headings."""
     return tuple(Words(heading, {}) for heading in english)

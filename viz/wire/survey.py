@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -12,7 +12,6 @@ from attention_atlas.model.trace.survey.survey import FALSE_DISCOVERIES, Directi
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.wire.address import link_fields
-from attention_atlas.viz.wire.blocks import slot
 from attention_atlas.viz.words import Words, join, say
 
 PARTS, FIELDS = ("value", "low", "high"), ("title", "plain", "exact", "threshold")  # of an Estimate, a Statistic
@@ -107,21 +106,3 @@ def marks(direction: DirectionSurvey | None) -> dict:
             for (kind, name), heads in by_name.items()
         ],
     }
-
-
-def work_block(work: str, begin: Words, about: str, /, **values: object) -> dict:
-    """Return a block with a button that starts a long computation.
-
-    work: the key of the computation, which the page then sends to the panel as "begun"; begin: the button's text;
-    about, values: the text above it, as in blocks.paragraph().
-    """
-    return {"type": "take", "work": work, "begin": begin, "about": Words(about, values)}
-
-
-def pick(title: Words, options: Sequence[Words], act: str, answer: Iterable[dict]) -> list[dict]:
-    """Return a menu, unless there is but one option, and the slot below it with the answer for the first.
-
-    The number of the selected option goes to the act as "option"; its answer replaces the slot of the same name.
-    """
-    menu = {"type": "pick", "title": title, "options": list(options), "act": act, "slot": act}
-    return [*([menu] if len(options) > 1 else []), slot(act, *answer)]

@@ -27,7 +27,6 @@ from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_option
-from attention_atlas.viz.wire.survey import pick
 from attention_atlas.viz.words import Words, join, say, say_plural
 
 MATCH = "match"
@@ -84,7 +83,7 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
             )
         ]
     names, answer = [model.name for model in models], compare(scene, models[0], AttentionKind(kind))
-    return pick(say("beside"), names, MATCH, answer)
+    return blocks.pick(say("beside"), names, MATCH, answer)
 
 
 def compare_with(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:

@@ -21,7 +21,7 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.survey import describe_head, work_block
+from attention_atlas.viz.wire.survey import describe_head
 from attention_atlas.viz.wire.survey import survey as survey_block
 from attention_atlas.viz.words import Words, join, say
 
@@ -40,7 +40,7 @@ def overview(scene: Scene) -> list[dict]:
     survey = scene.survey
     if survey is None and has_sentences(scene.trace.direction):
         return [
-            work_block(
+            blocks.work(
                 surveys.survey_work(scene.translator, scene.trace.direction).key,
                 say("Survey {n} sentences", n=surveys.PAGE_SENTENCES),
                 "These heads have not been surveyed yet. A survey reads this project's own sentences and measures "

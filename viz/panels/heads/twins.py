@@ -14,7 +14,6 @@ from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_option
-from attention_atlas.viz.wire.survey import pick
 from attention_atlas.viz.words import Words, say
 
 OTHER, SHOWN = "other", 12
@@ -36,7 +35,7 @@ def two_models(scene: Scene) -> list[dict]:
     models = other_models(scene)
     if not models:
         return [blocks.paragraph("No other model on this page translates this direction.")]
-    return pick(say("beside"), [model.name for model in models], OTHER, compare(scene, models[0]))
+    return blocks.pick(say("beside"), [model.name for model in models], OTHER, compare(scene, models[0]))
 
 
 def compare_with(scene: Scene, data: Mapping[str, object]) -> list[dict]:

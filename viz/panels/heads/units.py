@@ -18,7 +18,6 @@ from attention_atlas.viz.panels.inside.steer import compare_translations, transl
 from attention_atlas.viz.panels.panel import Choice, Need, Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks, fields
-from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import say
 
 NAME = "heads-units"
@@ -54,7 +53,7 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
         return [blocks.text(error.words, tone="note")]
     if scene.result(read.peaks) is None:
         return [
-            work_block(
+            blocks.work(
                 read.peaks.key,
                 say("Read {n} sentences", n=READ),
                 "What activates a unit is found on this project's own sentences. They are read once for each layer.",

@@ -11,7 +11,6 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import Words, say
 
 DOMAINS = {"captions": say("captions of pictures"), "everyday": say("everyday sentences"), "news": say("news")}
@@ -37,7 +36,7 @@ def _fitting(scene: Scene) -> dict:
     """Return an offer to fit lenses if this project has sentences in the source language, else a note."""
     if not has_sentences(scene.trace.direction):
         return blocks.note("No lenses were fitted to this model.")
-    return work_block(
+    return blocks.work(
         fit.lens_work(scene.translator, scene.trace.direction).key,
         say("Fit lenses"),
         "No lenses have been fitted to this model. They can be fitted to {n} of this project's own sentences.",

@@ -14,7 +14,6 @@ from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.wire.fields import read_option
-from attention_atlas.viz.wire.survey import pick
 from attention_atlas.viz.words import Words, join, say
 
 EXAMPLE = "example"
@@ -24,7 +23,7 @@ def two(scene: Scene, second: str) -> list[dict]:
     """Compare the scene's translation with a second one, and offer the examples."""
     examples = contrastive_pairs(scene.trace.direction)
     names = [join((PHENOMENA[pair.phenomenon], pair.source), ", ") for pair in examples]
-    return pick(say("Example"), [say("the sentence above"), *names], EXAMPLE, _compare_second(scene, second))
+    return blocks.pick(say("Example"), [say("the sentence above"), *names], EXAMPLE, _compare_second(scene, second))
 
 
 def _compare_second(scene: Scene, second: str) -> list[dict]:

@@ -36,7 +36,6 @@ from attention_atlas.viz.panels.why.patch import replace_word, with_words
 from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.question import token_names, token_text
-from attention_atlas.viz.wire.survey import work_block
 from attention_atlas.viz.words import Words, say, say_plural
 
 LARGE = 20_000  # number of edges from which one gradient is taken instead of integrated gradients
@@ -238,7 +237,7 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
     shape = ModelShape(encoder, config.num_decoder_layers, most_heads(config), (begin, token))
     drawn = [DrawnEdge(edge.sender, edge.reader, edge.letter, nats) for edge, nats in top_edges]
     clicks = _clicks(scene, pair, top_edges)
-    invitation = work_block(
+    invitation = blocks.work(
         study_pairs(scene, pair, text, typed).key,
         say("Test on other sentences"),
         "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
