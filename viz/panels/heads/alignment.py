@@ -18,8 +18,7 @@ from attention_atlas.viz.maps.labels import word_label
 from attention_atlas.viz.panels.heads.survey import draw_head_map, label_head
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import read_list
+from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.words import Words, join, say
 
 SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"  # sources of links
@@ -172,7 +171,7 @@ def _links(data: Mapping[str, object], name: str, sources: int, targets: int) ->
             raise ValueError(f"{pair!r} is no link between {sources} and {targets} words")
         return source, target
 
-    return frozenset(read_list({name: [], **data}, name, link))
+    return frozenset(fields.read_list({name: [], **data}, name, link))
 
 
 PANEL = Panel(

@@ -25,8 +25,7 @@ from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.panels.heads.survey import label_head
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import read_option
+from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.words import Words, join, say, say_plural
 
 MATCH = "match"
@@ -88,7 +87,7 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
 
 def compare_with(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
     """Compare with the model that the visitor chose in the menu."""
-    return compare(scene, read_option(data, other_surveys(scene)), AttentionKind(kind))
+    return compare(scene, fields.read_option(data, other_surveys(scene)), AttentionKind(kind))
 
 
 def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dict]:

@@ -12,8 +12,7 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.labels import KIND_TITLES
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import read_option
+from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.words import Words, say
 
 OTHER, SHOWN = "other", 12
@@ -40,7 +39,7 @@ def two_models(scene: Scene) -> list[dict]:
 
 def compare_with(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Compare with the model that the visitor chose in the menu."""
-    return compare(scene, read_option(data, other_models(scene)))
+    return compare(scene, fields.read_option(data, other_models(scene)))
 
 
 def compare(scene: Scene, other: Translator) -> list[dict]:

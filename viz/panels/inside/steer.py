@@ -13,9 +13,8 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire import blocks
+from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.address import link_fields
-from attention_atlas.viz.wire.fields import read_integer, read_text
 from attention_atlas.viz.words import Words, say
 
 NAME, PERCENT = "steer", 100
@@ -69,10 +68,9 @@ def compare_translations(plain: TranslationTrace, title: Words, steered: Transla
 
 def translate_steered(scene: Scene, data: Mapping[str, object]) -> TranslationTrace:
     """Translate with the vector added, for every tab."""
-    layer, strength = (
-        control.coerce(read_integer(data, control.name), scene.translator.config) for control in (LAYER, STRENGTH)
-    )
-    return _steered(scene, read_text(data, "towards"), read_text(data, "away"), layer, strength)
+    config = scene.translator.config
+    layer, strength = (slider.coerce(fields.read_integer(data, slider.name), config) for slider in (LAYER, STRENGTH))
+    return _steered(scene, fields.read_text(data, "towards"), fields.read_text(data, "away"), layer, strength)
 
 
 def _steered(scene: Scene, towards: str, away: str, layer: int, strength: int) -> TranslationTrace:

@@ -12,8 +12,7 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.panels.heads.phenomena import PHENOMENA
 from attention_atlas.viz.panels.panel import Panel, Text
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import read_option
+from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.words import Words, join, say
 
 EXAMPLE = "example"
@@ -57,7 +56,7 @@ def _runner_up(scene: Scene) -> str:
 
 def show_example(scene: Scene, data: Mapping[str, object], second: str) -> list[dict]:
     """Compare the translations of an example. The first entry of the menu is the scene's own sentence."""
-    pair = read_option(data, [None, *contrastive_pairs(scene.trace.direction)])
+    pair = fields.read_option(data, [None, *contrastive_pairs(scene.trace.direction)])
     return _compare_second(scene, second) if pair is None else compare(scene, pair.source, (pair.right, pair.wrong))
 
 

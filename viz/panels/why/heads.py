@@ -70,8 +70,8 @@ def _measure(scene: Scene, instead: str, extent: str) -> Iterator[tuple[list[dic
 def as_file(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -> File:
     """Return the estimates and the measured effects as a file."""
     *_, (_, estimates, measured) = _measure(scene, instead, extent)
-    fields = {**question_fields(scene), **effects_table(measured, estimates)}
-    return file(data, fields, about_step("heads", scene))
+    table = {**question_fields(scene), **effects_table(measured, estimates)}
+    return file(data, table, about_step("heads", scene))
 
 
 def prepare_means(scene: Scene) -> Iterator[list[dict]]:

@@ -15,8 +15,7 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
 from attention_atlas.viz.panels.panel import Choice, Panel, Text
 from attention_atlas.viz.panels.scene import MAX_TOKENS, Scene
-from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import read_integer
+from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.question import token_names
 from attention_atlas.viz.words import Words, say
@@ -104,8 +103,8 @@ def _effect_blocks(scene: Scene, effects: PatchEffects, place: str) -> list[dict
 def as_file(scene: Scene, data: Mapping[str, object], text: str, place: str, direction: str) -> File:
     """Return the effects as a file."""
     effects = patch_with(scene, text, place, PatchMode(direction))
-    fields = {**question_fields(scene), "second": text, "place": place, **effects.as_plain()}
-    return file(data, fields, about_step("patch", scene))
+    table = {**question_fields(scene), "second": text, "place": place, **effects.as_plain()}
+    return file(data, table, about_step("patch", scene))
 
 
 def _grid(effects: PatchEffects, name: Words) -> dict:
@@ -169,7 +168,7 @@ def replace_word(scene: Scene, data: Mapping[str, object], text: str, *_: object
     """
     if isinstance(sentence := data.get("text"), str):
         return sentence
-    sentences = make_neighbour_sentences(scene.translator, scene.trace, read_integer(data, "position"))
+    sentences = make_neighbour_sentences(scene.translator, scene.trace, fields.read_integer(data, "position"))
     return sentences[(sentences.index(text) + 1) % len(sentences)] if text in sentences else sentences[0]
 
 

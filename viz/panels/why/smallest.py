@@ -12,8 +12,7 @@ from attention_atlas.viz.panels.downloads import EXPORT, exports, file, translat
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.panels.why.heads import ablation_values_for, prepare_means, read_heads, translate_without
-from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import read_integer, read_list
+from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import sets_block
 from attention_atlas.viz.words import Words, say, say_plural
@@ -100,11 +99,10 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> File:
         if not isinstance(value, Mapping):
             raise TypeError("a set of heads is an object")
         heads = frozenset(read_heads(scene, {"heads": value.get("kept")}))
-        return SmallestSet(
-            heads, read_integer(value, "heads"), read_integer(value, "tried"), value.get("verified") is True
-        )
+        total, passes = fields.read_integer(value, "heads"), fields.read_integer(value, "tried")
+        return SmallestSet(heads, total, passes, value.get("verified") is True)
 
-    sets = read_list(data, "sets", read)
+    sets = fields.read_list(data, "sets", read)
     if not sets:
         raise ValueError("there is no set of heads to write down")
     model = scene.translator.model

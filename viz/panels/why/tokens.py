@@ -16,8 +16,7 @@ from attention_atlas.viz.panels import rankings
 from attention_atlas.viz.panels.downloads import EXPORT, exports, matrix_file
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.wire import blocks
-from attention_atlas.viz.wire.fields import read_entry, read_integer
+from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.matrix import Axis, Line, cells, margin, matrix, noted, sum_margin
 from attention_atlas.viz.wire.question import candidates_table, largest_loss, token_names
 from attention_atlas.viz.words import Words, say
@@ -55,7 +54,7 @@ def tokens(scene: Scene) -> list[dict]:
 
 def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Compute the row of a slow method, or of one layer (from 1) of cross-attention."""
-    name, layer = read_entry(data, "row", METHODS).slug, read_integer(data, "layer", 0)
+    name, layer = fields.read_entry(data, "row", METHODS).slug, fields.read_integer(data, "layer", 0)
     case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
     answers = attribute_case(case, (*(method.slug for method in OCCLUSIONS), name))
     return [_line(scene, answers, name, layer).payload()]
@@ -63,7 +62,7 @@ def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
 
 def remove_word(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Remove the word of a cell's column by the occlusion of its row, and draw the next tokens then."""
-    column, by_mean = read_integer(data, "column"), data.get("row") == occlusion.MEAN.slug
+    column, by_mean = fields.read_integer(data, "column"), data.get("row") == occlusion.MEAN.slug
     removal = measure_removal(scene.case, column, replace_words if by_mean else mask_words)
     tokens = scene.translator.tokenizer.tokens(removal.ids)
     return [
