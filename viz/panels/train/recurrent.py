@@ -15,9 +15,10 @@ from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.training.pace import measure
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.figures.curves import plot_curves
+from attention_atlas.viz.maps.patterns import most_telling
 from attention_atlas.viz.maps.reduce import Combine, Special, View, score_map
 from attention_atlas.viz.panels.panel import Choice, Panel
-from attention_atlas.viz.panels.scene import Scene, most_telling
+from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import Words, say
 
@@ -74,19 +75,16 @@ def read_by_both(scene: Scene, other: Translator) -> dict[type, TranslationTrace
 def select_maps(traces: dict[type, TranslationTrace], which: str) -> tuple[ScoreMap, ScoreMap, Words]:
     """Return the Transformer's map that `which` names, the recurrent network's, and the title of the first."""
     ours, aligned = traces[Transformer], between_words(traces[Recurrent], View(AttentionKind.ALIGNMENT))
-    layers, heads = ours.cross.weights.shape[:2]
-    every = tuple(np.ndindex(layers, heads))
+    every = tuple(np.ndindex(ours.cross.weights.shape[:2]))
     if which == MEAN:
         mean = View(AttentionKind.CROSS, heads=every, combine=Combine.MEAN)
         return between_words(ours, mean), aligned, say("Cross-attention, mean of all heads")
-    telling = most_telling(ours)
-    head_map = between_words(ours, View(AttentionKind.CROSS, telling.layer, telling.head))
-    layer, head = telling.layer, telling.head
-    if which == LIKEST and shared_weight(head_map, aligned) is not None:
-        maps = {place: between_words(ours, View(AttentionKind.CROSS, *place)) for place in every}
-        layer, head = max(maps, key=lambda place: shared_weight(maps[place], aligned))
-        head_map = maps[layer, head]
-    return head_map, aligned, say("Cross-attention, layer {layer}, head {head}", layer=layer + 1, head=head + 1)
+    view = most_telling(ours)
+    if which == LIKEST and shared_weight(between_words(ours, view), aligned) is not None:
+        views = [View(AttentionKind.CROSS, *place) for place in every]
+        view = max(views, key=lambda view: shared_weight(between_words(ours, view), aligned))
+    title = say("Cross-attention, layer {layer}, head {head}", layer=view.layer + 1, head=view.head + 1)
+    return between_words(ours, view), aligned, title
 
 
 def between_words(trace: TranslationTrace, view: View) -> ScoreMap:
