@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import groupby, zip_longest
 
+from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Words, say
 from attention_atlas.model.trace.tokens import is_byte, is_prefix, is_symbol
@@ -71,6 +72,11 @@ def _decode_bytes(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return "".join(f"‹{byte:02X}›" for byte in data)
+
+
+def words(tokens: Sequence[str]) -> list[tuple[tuple[int, ...], str]]:
+    """Return the words of a text without special symbols: the positions of their tokens, and their labels."""
+    return [(group, word_label([tokens[i] for i in group])) for group in content_words(tokens)]
 
 
 def escape(text: str) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.tokens import is_byte, is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.words import SPACE
-from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.maps import labels
 from attention_atlas.viz.words import Words, say, say_plural
 
 BYTE_SHARE_LIMIT = 0.15  # of the source's tokens; above it a warning says that the input is unusual
@@ -54,8 +53,8 @@ def in_text(text: str, tokens: Sequence[str]) -> list[dict]:
     because the tokenizer normalised it.
     """
     words, end = [], 0
-    for group in content_words(tokens):
-        label, pieces = word_label([tokens[i] for i in group]), [tokens[i].replace(SPACE, "") for i in group]
+    for group, label in labels.words(tokens):
+        pieces = [tokens[i].replace(SPACE, "") for i in group]
         start = text.find(label, end)
         if start < 0 or text[end:start].strip():
             return []

@@ -11,10 +11,10 @@ import numpy as np
 
 from attention_atlas.model.analysis.alignment.links import SentenceMaps, average_heads, link_by_rows, word_maps
 from attention_atlas.model.trace import is_integer
-from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, content_words, score_links
+from attention_atlas.model.trace.alignment import Gold, Links, RowToken, Voter, score_links
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.heads.survey import draw_head_map, label_head
 from attention_atlas.viz.panels.panel import Choice, Panel
 from attention_atlas.viz.panels.scene import Scene
@@ -104,10 +104,7 @@ def link_scores(
 
 def word_texts(trace: TranslationTrace) -> tuple[list[str], list[str]]:
     """Return the words of source and translation for display."""
-    return tuple(
-        [word_label([tokens[i] for i in group]) for group in content_words(tokens)]
-        for tokens in (trace.source_tokens, trace.target_tokens)
-    )
+    return tuple([word for _, word in labels.words(tokens)] for tokens in (trace.source_tokens, trace.target_tokens))
 
 
 def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str) -> list[dict]:

@@ -9,7 +9,6 @@ import numpy as np
 from attention_atlas.model.analysis.sentences import has_sentences, source_sentences
 from attention_atlas.model.analysis.units.dictionary import StoredDictionary, load_stored
 from attention_atlas.model.analysis.units.units import Units
-from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
@@ -108,8 +107,7 @@ def _marked(read: Units, line: int, place: int) -> str:
     """Return a sentence with the word at a token in brackets."""
     text = read.texts[line]
     tokens = read.translator.tokenizer.source_tokens(read.translator.encode(text, read.direction), text)
-    words = [(group, labels.word_label([tokens[i] for i in group])) for group in content_words(tokens)]
-    return " ".join(f"[{word}]" if place in group else word for group, word in words)
+    return " ".join(f"[{word}]" if place in group else word for group, word in labels.words(tokens))
 
 
 def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]:

@@ -10,10 +10,9 @@ from attention_atlas.model.analysis.model_comparison import (
     compare_heads,
     pool_heads,
 )
-from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.training.learned import Learned
-from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.heads.twins import head_pairs, layer_maps, probability_table
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
@@ -53,10 +52,9 @@ def _probabilities(history: Learned, at: int) -> dict:
         names = [probe["reference"] for probe in history.probes]
         sums = -history.loss[[at, -1]].T * np.array([len(target) for target in tokens])[:, None]
         return probability_table((say("Sentence"), *titles), names, sums, caption)
-    words = [(target, values, group) for target, values in zip(tokens, by_token) for group in content_words(target)]
-    names = [word_label([target[i] for i in group]) for target, _, group in words]
-    sums = np.array([values[[at, -1]][:, list(group)].sum(1) for _, values, group in words])
-    return probability_table((say("Word"), *titles), names, sums, caption)
+    words = [(values, *word) for target, values in zip(tokens, by_token) for word in labels.words(target)]
+    sums = np.array([values[[at, -1]][:, list(group)].sum(1) for values, group, _ in words])
+    return probability_table((say("Word"), *titles), [word for *_, word in words], sums, caption)
 
 
 def _layers(history: Learned, side: Side, at: int) -> np.ndarray | None:

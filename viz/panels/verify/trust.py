@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from attention_atlas.model.analysis.trust import run_dropout_passes
-from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.trust import PROVOKED, SIGNALS, SignalScore, Trust
 from attention_atlas.viz.figures.curves import plot_curves
-from attention_atlas.viz.maps.labels import word_label
+from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -42,14 +41,14 @@ def trust(scene: Scene, passes: int) -> Iterator[list[dict]]:
 
 def _words(scene: Scene) -> dict:
     """Return a table of the translation's words: probability, with and without the source, and the source's share."""
-    reading, tokens = scene.reading, scene.trace.target_tokens
-    groups = list(map(list, content_words(tokens)))
+    reading, words = scene.reading, labels.words(scene.trace.target_tokens)
+    groups = [list(group) for group, _ in words]
     with_source, without = (
         [np.exp(float(values[group].sum())) for group in groups]
         for values in (reading.log_probability, reading.without_source)
     )
     return blocks.columns(
-        (say("Word"), [blocks.token(word_label([tokens[i] for i in group])) for group in groups]),
+        (say("Word"), [blocks.token(word) for _, word in words]),
         (say("probability"), [blocks.shade(1 - p, f"{p:.0%}") for p in with_source]),
         (say("without the source"), [f"{p:.1%}" for p in without]),
         (say("share from the source"), [blocks.bar(reading.share[group].mean()) for group in groups]),
@@ -62,11 +61,8 @@ def _words(scene: Scene) -> dict:
 
 def _coverage(scene: Scene) -> dict:
     """Return a table of how much each source word contributed."""
-    tokens = scene.trace.source_tokens
-    contributions = [
-        (word_label([tokens[i] for i in group]), float(scene.reading.columns[list(group)].sum()))
-        for group in content_words(tokens)
-    ]
+    words = labels.words(scene.trace.source_tokens)
+    contributions = [(word, float(scene.reading.columns[list(group)].sum())) for group, word in words]
     most = max((value for _, value in contributions), default=1.0)
     return blocks.table(
         blocks.headings("Word", "What each source word gave to the translation"),
@@ -82,7 +78,7 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
         others, counts = np.unique(ids[:, at][ids[:, at] != scene.trace.target_ids[at]], return_counts=True)
         best = scene.translator.tokenizer.tokens(others[np.argsort(-counts)][:3].tolist())
         p = np.exp(log_probability[:, at])
-        instead = " · ".join(word_label([name]) for name in best)
+        instead = " · ".join(labels.word_label([name]) for name in best)
         rows.append([blocks.token(token), f"{p.mean():.0%} ± {p.std():.0%}", blocks.token(instead)])
     return blocks.table(
         blocks.headings("Token", "probability", "what stood first instead"),

@@ -9,7 +9,6 @@ import numpy as np
 
 from attention_atlas.model.analysis.why.experiments.patching import GRIDS, HeadGrid, PatchEffects, PatchMode, patch_case
 from attention_atlas.model.analysis.why.neighbours import make_neighbour_sentences
-from attention_atlas.model.trace.alignment import content_words
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.downloads import EXPORT, about_step, exports, file, question_fields
@@ -144,16 +143,13 @@ def _grid(effects: PatchEffects, name: Words) -> dict:
 
 def second_sentence(scene: Scene, text: str) -> dict:
     """Return the block of words to click, each for another word in its place."""
-    tokens = scene.trace.source_tokens
-    words = [
-        {"text": labels.word_label([tokens[i] for i in group]), "position": group[0]} for group in content_words(tokens)
-    ]
+    words = labels.words(scene.trace.source_tokens)
     return {
         "type": "words",
         "about": scene.trace.key,
         "sentence": scene.trace.source_text,
         "second": text,
-        "words": words,
+        "words": [{"text": word, "position": group[0]} for group, word in words],
         "hint": say(
             "Click a word to put another one in its place, the next nearest with each click; or type the second "
             "sentence."
