@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 
+import numpy as np
 import pytest
 
 from attention_atlas.model.analysis import circuits
@@ -82,6 +84,12 @@ def test_cutting_all_other_edges_and_exporting_the_circuit(scene):
     assert cards["items"][0][1] == scene.trace.translation
     written = json.loads(panel.act(scene, {"act": "export", "format": "mib"}, SECOND, 20, "").content)
     assert sum(edge["in_graph"] for edge in written["edges"].values()) >= 20
+    files = (panel.act(scene, {"act": "export", "format": form}, SECOND, 20, "") for form in ("csv", "json", "npz"))
+    csv, as_json, npz = (file.content for file in files)
+    nats = [edge["nats"] for edge in json.loads(as_json)["edges"]]
+    assert len(nats) >= 20 and csv.decode().splitlines()[1].endswith(f",proxy,nats,{nats[0]!r}")
+    with np.load(io.BytesIO(npz), allow_pickle=False) as stored:
+        assert stored["values"][:, 0].tolist() == nats
     assert "a0.h1->c2.h3<q>" in written["edges"] and "enc.input->c0.h0<k>" in written["edges"]
 
 

@@ -22,7 +22,7 @@ from attention_atlas.model.serve.caches import cached_on_owner
 from attention_atlas.model.serve.work import Parts, Work
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
-from attention_atlas.model.trace.why.evidence import to_jsonable
+from attention_atlas.model.trace.why.evidence import Evidence, to_jsonable
 from attention_atlas.model.trace.words import word_groups
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.figures.circuit import DrawnEdge, ModelShape, describe_node, plot_circuit
@@ -381,7 +381,13 @@ def as_file(scene: Scene, data: Mapping[str, object], text: str, edges: int, typ
     if data.get("format") == MIB:
         written = json.dumps(circuit.to_mib(edges)).encode()
         return File(f"{about_step('circuit', scene)}.{MIB}.json", "application/json", written)
-    return file(data, as_plain(scene, text, circuit, pair, edges), about_step("circuit", scene))
+    answer = as_plain(scene, text, circuit, pair, edges)
+    about = {"evidence": Evidence.PROXY, "unit": answer["unit"]}
+    rows = [
+        {"sender": edge["sender"], "receiver": edge["receiver"], **about, "values": [edge["nats"]]}
+        for edge in answer["edges"]
+    ]
+    return file(data, {**answer, "columns": ["effect"], "rows": rows}, about_step("circuit", scene))
 
 
 def as_plain(scene: Scene, text: str, circuit: Circuit, pair: Pair, edges: int) -> dict:
