@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 
@@ -101,9 +102,9 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
 def test_moving_a_control_replaces_a_running_stream(url, open_page) -> None:
     page = open_page(f"{url}#tab=verify&panel=slow&set1=3")
     panel = page.locator("#panel-slow .atlas-panel")
-    expect(panel).to_contain_text("number 3: part 2")
+    expect(panel).to_contain_text(re.compile("number 3: part [1-9]"))  # a part is seen for 0.2 s alone
     page.get_by_role("slider", name="Number").press("ArrowRight")
-    expect(panel).to_contain_text("number 4: part 2", timeout=15_000)  # the first stream alone would take 20 s
+    expect(panel).to_contain_text(re.compile("number 4: part [1-9]"), timeout=15_000)  # the first would take 20 s
     panel.get_by_role("button", name="Stop").click()
     expect(panel).to_have_attribute("aria-busy", "false")
 
