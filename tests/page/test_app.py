@@ -52,10 +52,11 @@ def test_gradios_api_page_opens_without_console_errors(tiny_url, open_page):
     page.get_by_text("gradio_api/call/v2/why_smallest").first.wait_for()
 
 
+@pytest.mark.long
 def test_many_tabs_of_one_browser_are_all_answered(tiny_url, open_page):
     """Over HTTP/1.1 a browser opens at most six connections to a host, so no tab may keep one open."""
     first = open_page(tiny_url)
-    pages = [first, *(first.context.new_page() for _ in range(6))]
+    pages = [first, *(first.context.new_page() for _ in range(11))]
     for page in pages[1:]:
         page.goto(tiny_url)
     for number, page in enumerate(pages):

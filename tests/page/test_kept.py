@@ -53,6 +53,7 @@ def test_a_reload_restores_the_tab_even_if_the_address_changes_on_unload(tiny_ur
     expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.long
 def test_a_page_continues_after_its_server_was_restarted(tiny_translator, open_page) -> None:
     """The page itself holds the head, the question and a forced branch. A text submitted while the server is down is
     translated once it is up again."""

@@ -110,6 +110,7 @@ def test_cut_off_bodies_leave_no_memory_behind(served, path):
     assert Caller(served.port).call("translate", [TEXT])["status"] == "ok"
 
 
+@pytest.mark.long
 def test_an_incomplete_request_ends_the_connection_after_a_while(served):
     """A body with status 408, headers without an answer; both wait at the same time."""
     start = b"POST /gradio_api/call/translate HTTP/1.1\r\nHost: localhost\r\n"

@@ -32,7 +32,8 @@ WORDS = re.compile(r"[A-Za-z]{2,}(?![^{<]*[}>])")  # words in a figure's text, o
 JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # a text made by join(), whose parts may be words or not
 LANGUAGES = {language: read(path) for language, path in files().items()}
 TOURS_LANGUAGES = {path.stem: read(path) for path in TOURS.glob("*.json")}
-KEYS = {sentence if isinstance(sentence, str) else sentence[1] for sentence in page_sentences()}
+PAGE = page_sentences()
+KEYS = {sentence if isinstance(sentence, str) else sentence[1] for sentence in PAGE}
 CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(t|say|sayPlural)\(\s*("(?:[^"\\]|\\.)*"(,\s*"(?:[^"\\]|\\.)*")?)?')
 LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # languages with another script
 
@@ -92,7 +93,7 @@ def test_a_changed_sentence_keeps_its_translation_while_the_placeholders_agree(t
 def test_the_pages_files_are_fresh(language) -> None:
     """`make words` writes them; every sentence is translated."""
     for folder, sentences, texts in (
-        (TRANSLATIONS, page_sentences(), LANGUAGES),
+        (TRANSLATIONS, PAGE, LANGUAGES),
         (TRANSLATIONS / "tours", tour_sentences(), TOURS_LANGUAGES),
     ):
         catalog = read_catalog(folder / f"{language}.po", language)
