@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickletools
 import zipfile
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,23 +137,23 @@ class Weights:
     def _add(self, path: Path) -> None:
         check_content(path)
         if path.suffix == ".safetensors":
-            with value_errors(f"{path} is not a whole safetensors file", SafetensorError, OSError):
+            with _damage_named(path):
                 source = self._open.enter_context(safe_open(path, framework="pt"))
                 self.metadata |= source.metadata() or {}
+                shapes = {name: tuple(source.get_slice(name).get_shape()) for name in source.keys()}
         else:
             source = _read_pickle(path)
-        for name in source.keys():
+            shapes = {name: tuple(tensor.shape) for name, tensor in source.items()}
+        for name, shape in shapes.items():
             if name in self._sources:
                 raise ValueError(f"{path}: {name} is in another of the files, too")
-            self._sources[name] = path, source
-            self.shapes[name] = tuple(
-                source[name].shape if isinstance(source, dict) else source.get_slice(name).get_shape()
-            )
+            self._sources[name], self.shapes[name] = (path, source), shape
 
     def __getitem__(self, name: str) -> Tensor:
         """Return a tensor. Raises ValueError unless it is of floating type and finite."""
         path, source = self._sources[name]
-        tensor = source[name] if isinstance(source, dict) else source.get_tensor(name)
+        with _damage_named(path):
+            tensor = source[name] if isinstance(source, dict) else source.get_tensor(name)
         if tensor.dtype not in FLOATS or not is_finite(tensor):
             raise ValueError(f"{path}: {name} holds values that are not finite floating-point numbers")
         return tensor
@@ -169,6 +169,11 @@ class Weights:
     def close(self) -> None:
         self._open.close()
         self._sources.clear()
+
+
+def _damage_named(path: Path) -> AbstractContextManager[None]:
+    """Turn errors of reading a safetensors file into a ValueError that names it."""
+    return value_errors(f"{path} is not a whole safetensors file", SafetensorError, OSError)
 
 
 def is_finite(tensor: Tensor) -> bool:

@@ -276,4 +276,6 @@ class SourceMemory:
             return None if tensor is None else tensor.index_select(0, rows)
 
         projected = {layer: (take(keys), take(values)) for layer, (keys, values) in self.projected.items()}
-        return SourceMemory(take(self.memory), take(self.mask), (), projected, take(self.padded_lengths))
+        return SourceMemory(
+            take(self.memory), take(self.mask), projected=projected, padded_lengths=take(self.padded_lengths)
+        )

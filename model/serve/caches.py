@@ -86,7 +86,7 @@ def cached_on_owner(maxsize: int) -> Callable[[Callable[..., Result]], Callable[
 
         @functools.wraps(function)
         def cached(owner: object, *values: object) -> Result:
-            results: ByteCache = vars(owner).setdefault(name, ByteCache(maxsize, lambda result: 1))
+            results: ByteCache = vars(owner).setdefault(name, ByteCache(maxsize, lambda result: 1))  # each counts as 1
             return results.get_or_compute(values, lambda: function(owner, *values))
 
         return cached

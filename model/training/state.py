@@ -73,8 +73,8 @@ class TrainingState:
         with value_errors(f"{path} is not the state of this run", *DAMAGE), safe_open(path, framework="pt") as file:
             position = json.loads(file.metadata()["place"])
             self._load_tensors(file)
-        for name in POSITION:
-            setattr(self, name, position.get(name, 0))
+            self.update, self.epoch, self.batch = position["update"], position["epoch"], position["batch"]
+        self.tokens, self.seconds = position.get("tokens", 0), position.get("seconds", 0.0)  # older states lack them
         self.loss_sum.fill_(position.get("loss_sum", 0.0))
 
     def _load_tensors(self, file) -> None:

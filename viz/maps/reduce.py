@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -81,7 +81,8 @@ class View:
         """Read a JSON object with these fields. ValueError for anything else."""
         try:
             values = {field.name: data[field.name] for field in fields(cls)}
-            return cls(**values | {name: bool(values[name]) for name in ("words", "predicted")})
+            values.update((name, bool(values[name])) for name in ("words", "predicted"))
+            return cls(**values)
         except (TypeError, KeyError) as error:
             raise ValueError(f"not a view of a map: {data!r}") from error
 
@@ -97,7 +98,7 @@ class View:
         self._check(trace, used)
         return used
 
-    def split(self, trace: TranslationTrace) -> list[View]:
+    def split(self, trace: TranslationTrace) -> list[Self]:
         """Return a view of each head if SINGLE has `heads`, else this view. ValueError if the trace lacks a head."""
         self._check(trace, self.heads)
         if self.combine != Combine.SINGLE or not self.heads:

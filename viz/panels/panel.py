@@ -228,8 +228,8 @@ class Panel:
     """
 
     name: str
-    title: str
-    look: str
+    title: str | Words
+    look: str | Words
     section: Words
     compute: Callable[..., Blocks | Iterator[Blocks]]
     controls: tuple[Control, ...] = ()
@@ -244,8 +244,9 @@ class Panel:
     paper: str = PAPER
 
     def __post_init__(self) -> None:
-        for name in ("title", "look"):
-            object.__setattr__(self, name, Words(getattr(self, name), {}))
+        for name in ("title", "look"):  # written as plain sentences
+            if not isinstance(text := getattr(self, name), Words):
+                object.__setattr__(self, name, Words(text, {}))
 
     @property
     def fields(self) -> list[str]:

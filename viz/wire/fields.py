@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 def read_integer(data: Data, name: str, default: object = None) -> int:
-    """Return an integer, or the default if the field is missing."""
+    """Return an integer, or the default (None: the field is required) if the field is missing."""
     value = data.get(name, default)
     return value if is_integer(value) else _refuse(name, value)
 
@@ -47,13 +47,13 @@ def parse_head(value: object) -> tuple[AttentionKind, int, int]:
 
 
 def read_number(data: Data, name: str, default: object = None) -> float:
-    """Return a number, or the default if the field is missing."""
+    """Return a number, or the default (None: the field is required) if the field is missing."""
     value = data.get(name, default)
     return float(value) if is_number(value) and abs(value) < 1e300 else _refuse(name, value)
 
 
 def read_text(data: Data, name: str, default: object = None) -> str:
-    """Return a text, or the default if the field is missing."""
+    """Return a text, or the default (None: the field is required) if the field is missing."""
     value = data.get(name, default)
     return value if isinstance(value, str) else _refuse(name, value)
 

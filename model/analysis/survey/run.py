@@ -236,7 +236,7 @@ class SurveyRun:
         )
 
     def gather(self) -> None:
-        """Merge all parts into one, so that a later run may have another number of processes."""
+        """Merge all parts into one, so that a later run may have another number of processes. Needs `parts`."""
         self.parts.mkdir(parents=True, exist_ok=True)
         sums, done = self._load()
         if done:

@@ -123,8 +123,11 @@ class Faithfulness:
 
     def by_agreement(self) -> tuple[MethodFaithfulness, ...]:
         """Return the methods, the largest agreement first and those without one last."""
-        values = [-np.inf if method.agreement is None else method.agreement.value for method in self.methods]
-        return tuple(self.methods[i] for i in np.argsort(np.negative(values), kind="stable"))
+
+        def agreement(method: MethodFaithfulness) -> float:
+            return -np.inf if method.agreement is None else method.agreement.value
+
+        return tuple(sorted(self.methods, key=agreement, reverse=True))
 
     def markdown(self, titles: Mapping[str, str]) -> str:
         """Return the table for a model card, in the order of by_agreement(). titles: of methods by slug."""

@@ -30,7 +30,7 @@ const REMEMBERED = 6; // translations that a person can return to
  *
  * Large maps: a map of more than 256 tokens a side is a pyramid (views/pyramid.js). It arrives as tiles at several
  * resolutions, those that the view needs first; each layer's thumbnails arrive as a strip. A tile rounds a weight to one byte,
- * so the exact weight of the cell under the pointer is requested by itself (receiveCell). When nothing is missing in the view,
+ * so the exact weight of the cell under the pointer is requested by itself. When nothing is missing in the view,
  * maps.askAhead() requests what the visitor may look at next.
  * @param {any} root
  * @param {object} api

@@ -23,17 +23,16 @@ function flattenHeads(block) {
   );
 }
 
-// The state of the survey on the page, which a survey that is drawn for another sentence takes over. A person or a link
-// sets it.
+// The choices of the visitor or a link, which a survey that is drawn for another sentence or model shows again.
 const LINKED = { view: "view", kind: "kind", x: "statistic", y: "against", label: "named" }; // menu -> field of a link
-const state = { head: null }; // {kind, layer, head}; and the value of each menu, see draw()
+const saved = { head: null }; // {kind, layer, head}; and by menu: its value
 let restoreCurrent = null; // makes the survey on the page show what is saved
 function followLink() {
   const link = pageLink(),
     at = (name) => (/^\d{1,3}$/.test(link.get(name) || "") ? Number(link.get(name)) - 1 : null);
   if (link.get("panel") !== "heads-survey") return;
-  for (const [name, field] of Object.entries(LINKED)) state[name] = link.get(field);
-  state.head = { kind: link.get("kind"), layer: at("layer"), head: at("head") };
+  for (const [name, field] of Object.entries(LINKED)) saved[name] = link.get(field);
+  saved.head = { kind: link.get("kind"), layer: at("layer"), head: at("head") };
   restoreCurrent?.();
 }
 window.addEventListener("hashchange", followLink);
@@ -47,17 +46,17 @@ export function survey(block, afterInsert, api) {
   const thresholds = Object.fromEntries(naming.map((name) => [name, statistics[name].threshold]));
   const hue = Object.fromEntries(naming.map((name, i) => [name, i])); // index on a circle of 17 hues, see lab/panel.css
   const importance = names.includes("ablation") ? "ablation" : "gradient";
-  Object.assign(state, { sort: null, down: true, chosen: null });
+  const state = { sort: null, down: true, chosen: null }; // and the value of each menu, see draw()
   const title = (name) => toText(statistics[name].title);
   const stage = el("div", { class: "stage" }),
     count = el("span", { class: "count", role: "status" });
 
   const choose = (head, node) => {
     state.chosen = head;
-    state.head = { kind: head.kind, layer: head.layer, head: head.head };
+    saved.head = { kind: head.kind, layer: head.layer, head: head.head };
     for (const old of stage.querySelectorAll(".chosen")) old.classList.remove("chosen");
     node?.classList.add("chosen");
-    api.askForSlot("card", "card", state.head);
+    api.askForSlot("card", "card", saved.head);
   };
   // Return the statistics that name a head, the one furthest above its threshold first.
   function named(head) {
@@ -187,9 +186,9 @@ export function survey(block, afterInsert, api) {
   // Show what a person or a link chose, as far as this survey has it.
   function restore() {
     for (const [name, { options }] of Object.entries(menus))
-      for (const option of options) option.selected ||= option.value === state[name];
+      for (const option of options) option.selected ||= option.value === saved[name];
     const isSaved = (head) =>
-      ["kind", "layer", "head"].every((name) => head[name] === state.head?.[name]);
+      ["kind", "layer", "head"].every((name) => head[name] === saved.head?.[name]);
     state.chosen = heads.find(isSaved) ?? state.chosen;
     draw();
     if (state.chosen) choose(state.chosen, stage.querySelector(".chosen"));
@@ -209,25 +208,30 @@ export function survey(block, afterInsert, api) {
     });
   }
 
-  const select = (label, options, selected) => {
-    const node = menu(options, selected, { onchange: draw });
+  const select = (name, label, options, selected) => {
+    const onchange = () => {
+      saved[name] = node.value;
+      draw();
+    };
+    const node = menu(options, selected, { onchange });
     el("label", {}, el("span", {}, label), node);
     return node;
   };
   const all = names.map((name) => [name, title(name)]);
   const menus = {
-    view: select(t("show as"), [
+    view: select("view", t("show as"), [
       ["grid", t("layers by heads")],
       ["scatter", t("scatter")],
       ["table", t("table")],
     ]),
     kind: select(
+      "kind",
       t("attention"),
       block.kinds.map((kind) => [kind.kind, toText(kind.title)]),
     ),
-    x: select(t("statistic"), all),
-    y: select(t("against"), all, names.includes("confidence") ? "confidence" : names[1]),
-    label: select(t("heads named"), [
+    x: select("x", t("statistic"), all),
+    y: select("y", t("against"), all, names.includes("confidence") ? "confidence" : names[1]),
+    label: select("label", t("heads named"), [
       ["", t("any")],
       ["none", t("no name")],
       ...naming.map((name) => [name, title(name)]),

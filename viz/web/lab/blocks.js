@@ -224,12 +224,22 @@ const markedWord = ([word, n]) => [
   " ",
 ];
 
-const LARGE_BLOCKS = { bars, exports, flow, frames, grid, heads, maps, matrix, table, words };
-const SURVEY_BLOCKS = { links, pick, survey, take };
 // The functions that draw blocks, by type of block.
 export const BLOCKS = {
-  ...LARGE_BLOCKS,
-  ...SURVEY_BLOCKS,
+  bars,
+  exports,
+  flow,
+  frames,
+  grid,
+  heads,
+  links,
+  maps,
+  matrix,
+  pick,
+  survey,
+  table,
+  take,
+  words,
   text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
   formula: (b) =>
     el("p", { class: "formula" }, [

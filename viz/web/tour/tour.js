@@ -2,7 +2,7 @@
 // follow like any other link (viz/tours/).
 import { createAsker } from "../core/ask.js";
 import { arrowStep } from "../core/keys.js";
-import { button, createOptions, el, loadStyleOf, restoreFocus } from "../core/dom.js";
+import { button, createOptions, debounce, el, loadStyleOf, restoreFocus } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { copyLink, pageLink, replaceFields, isVisible } from "../core/links.js";
 import { textField } from "../store/controls.js";
@@ -273,7 +273,10 @@ export async function createTours(root, openSheet) {
     leave();
   }
   document.addEventListener("keydown", leaveOnEscape, true);
-  addEventListener("resize", () => !sheet.hidden && reserveSpace());
+  addEventListener(
+    "resize",
+    debounce(() => !sheet.hidden && reserveSpace(), 100),
+  );
 
   return { go, leave };
 }

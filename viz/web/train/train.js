@@ -342,7 +342,7 @@ export default function train(root, api) {
     openButton.disabled = isBusy;
   }
 
-  // While the visitor reads the opened tab, the server loads what training needs.
+  // While the visitor reads the opened tab, the server loads what training needs (once: later it answers immediately).
   onVisible(root, () => ask("page_train", { fields: {} }));
   loadPlotly().then(draw);
   onThemeChange(draw);
