@@ -111,19 +111,22 @@ def test_any_two_of_many_languages_are_selected_by_name(url, open_page) -> None:
 
 # Architecture -> how to make the model, changes to its configuration, and a word to force as the next token.
 FORMS = {
+    "opus": (theirs.marian, {}, "castle"),
     "t5": (theirs.t5, {"own_head": True, "feed_forward_proj": "gated-gelu"}, "the"),
     "bart": (theirs.bart, {"decoder_attention_heads": 2, "decoder_ffn_dim": 64}, "castle"),  # decoder unlike encoder
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("form", FORMS)
-def test_every_part_of_the_page_works_with_an_imported_model(form, serve, open_page, tmp_path: Path) -> None:
+# Each takes a minute. OPUS-MT, which is tested above, too, runs only in `make endure`.
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=pytest.mark.endure if form == "opus" else pytest.mark.long) for form in FORMS]
+)
+def test_every_part_of_the_page_works_with_an_imported_model(form, imported, serve, open_page, tmp_path: Path) -> None:
     make, changes, forced = FORMS[form]
-    translator = Translator.load(taught(tmp_path / form, make, **changes), "cpu")
+    translator = imported.all[0] if form == "opus" else Translator.load(taught(tmp_path / form, make, **changes), "cpu")
     trace = translator.translate(TEXT)
     assert trace.translation == SENTENCES[1]
-    page = open_page(serve(shell.build(Translators([translator]))))
+    page = open_page(serve(shell.build(imported if form == "opus" else Translators([translator]))))
     page.wait_for_selector(".atlas-translation .more")
     submit(page, TEXT)
     expect(page.locator("#translation-text")).to_have_text(trace.translation)

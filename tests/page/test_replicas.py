@@ -147,7 +147,6 @@ def test_no_answer_is_lost_while_replicas_are_killed(
                     replica = replicas[kill % len(replicas)]
                     sentences = [translate(page, browsers * (kill + 1) + i) for i, page in enumerate(seen)]
                     replica.end(signal.SIGKILL)
-                    replica.start()  # which takes longer than the other replicas need to answer
                     for page, sentence in zip(seen, sentences, strict=True):
                         expect_translation(page, sentence, translator)
                     for page in seen:
@@ -155,7 +154,7 @@ def test_no_answer_is_lost_while_replicas_are_killed(
                             open_tab(page, "Step by step")
                         idle(page)
                         act(page, ".candidate", 1)
-                    replica.wait()
+                    replica.start().wait()
                     for page in seen:
                         act(page, ".candidate", 2)
                         expect(page.locator(".atlas-stepper .tree .branch")).to_have_count(3, timeout=PATIENCE)

@@ -248,7 +248,15 @@ def test_a_long_branch_is_assembled_from_rows_that_are_sent_late(app_url, open_p
         assert paths[0] == paths[1] and paths[0]["length"] == len(sent.ids)
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (1280, False),
+        (390, True),
+        pytest.param(1280, True, marks=pytest.mark.long),
+        pytest.param(390, False, marks=pytest.mark.long),
+    ],
+)
 def test_the_page_and_the_stepper_fit_the_window(app_url, open_app, width, dark):
     page = open_app(app_url, width=width, dark=dark)
     no_faults(page, ".atlas-translation", name=f"first-{'dark' if dark else 'light'}-{width}")

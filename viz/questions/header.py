@@ -1,4 +1,4 @@
-"""Questions of the part above the tabs: translate a sentence, warn about a translation, list directions."""
+"""Questions of the part above the tabs: translate a sentence, warn about a translation, describe a direction."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.wire.summary import summarise
 from attention_atlas.viz.words import Words, say
 
-SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # the width of the beam -> its label in the menu
-MAX_TOKENS = 128  # of both sides together: for longer texts the warnings would take too long
-WARNINGS = {
+SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # the width of the beam, as in the page's links -> its label
+MAX_TOKENS = 128  # of source and target together: for longer texts the warnings would take too long
+WARNINGS = {  # signal -> the warning about these words; other: what the model might have written in their place
     "unsure": lambda words, other: say("unsure between “{words}” and “{other}” here", words=words, other=other),
     "unmoved": lambda words, _: say("“{words}” would be as probable without your sentence", words=words),
     "detached": lambda words, _: say("“{words}” came from nothing in your sentence", words=words),
@@ -45,10 +45,14 @@ LINKS = {  # where the page shows the reason, as the fields of a link
 def page_translate(context: Context, address: Address | None, fields: Mapping) -> Answer:
     """Return the translation at an address, or of a text: the fields of the translation line, and the maps.
 
-    Without an address the fields are text, beam, interventions, and one of: the menus' entry and pair (of a model of
-    many languages), a link's direction and checkpoint, or the recipe of the visitor's own network. For a link, or if
-    "fills" is set, the answer has "fill", the entries that the menus are to show; a refused text is answered with
-    {"error", "fill"}.
+    Without an address the fields are text, beam, interventions, and what names the model. The first of these counts:
+
+    recipe                 the network that the visitor trained (also if entry is directions.TOY)
+    direction, checkpoint  of a link
+    entry, pair            the entry of the menu of directions, and the pair of languages if its model has many
+
+    Where a link named the model, or "fills" is set, "fill" in the answer holds the entries that the menus are to show;
+    otherwise it is None. A refused text is answered with {"error", "fill"}.
     """
     if address is not None:
         return describe(context, context.trace(address))
@@ -72,7 +76,8 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
 
 
 def route_of(translators: Translators, fields: Mapping) -> Route:
-    """Return the model and direction that a link's or the menus' fields name; the app's first if it is not served."""
+    """Return the model and direction that the fields name, see page_translate(); the app's first ones for a link to a
+    model that is not served."""
     code, checkpoint, entry, pair = (
         str(fields.get(name) or "") for name in ("direction", "checkpoint", "entry", "pair")
     )
@@ -121,8 +126,8 @@ def page_doubts(context: Context, address: Address | None, fields: Mapping) -> A
 
 
 def can_warn(trace: TranslationTrace, translator: Translator | None) -> bool:
-    """Return whether there can be warnings: the translation is short and free, its model is a Transformer without
-    interventions, and at least one of the model's signals passed its measurement."""
+    """Return whether there can be warnings: the translation is short, the model itself chose it, without interventions,
+    the model is a Transformer, and at least one signal proved reliable when it was measured with this model."""
     scene = Scene(trace, made_by=translator)
     is_forced = trace.interventions or (trace.decoding and trace.decoding.given)
     is_long = len(trace.source_ids) + len(trace.target_ids) > MAX_TOKENS
@@ -132,7 +137,12 @@ def can_warn(trace: TranslationTrace, translator: Translator | None) -> bool:
 
 
 def warnings_about(trace: TranslationTrace, translator: Translator | None) -> list[dict]:
-    """Return the warnings about a translation, {text, right, about, step, link} each. Runs the model once."""
+    """Return the warnings about a translation; each needs `Scene.reading`, one pass of the model.
+
+    text   which words it is about; right: the share of such warnings that were right; about: how that was measured
+    step   the step at which the word was written, None if the words are of the source
+    link   the tab that shows the reason
+    """
     if not can_warn(trace, translator):
         return []
     scene, answers = Scene(trace, made_by=translator), []
@@ -141,10 +151,11 @@ def warnings_about(trace: TranslationTrace, translator: Translator | None) -> li
         place = signal.place(scene.reading)
         tokens = trace.source_tokens if signal.in_source else trace.target_tokens
         step = None if signal.in_source or not place else place[0]
-        others = () if step is None else (t for t in trace.top_tokens[step] if t != trace.target_tokens[step])
+        candidates = () if step is None else trace.top_tokens[step]
+        other = next((token for token in candidates if token != trace.target_tokens[step]), "")
         answers.append(
             {
-                "text": WARNINGS[name](word_label([tokens[i] for i in place]), word_label([next(iter(others), "")])),
+                "text": WARNINGS[name](word_label([tokens[i] for i in place]), word_label([other])),
                 "right": say("right in {share}", share=share(measurement)),
                 "about": describe_measurement(measurement),
                 "step": step,
@@ -160,7 +171,8 @@ def share(measurement: SignalScore) -> str:
 
 
 def describe_measurement(measurement: SignalScore) -> Words:
-    """Say how often a signal was right about translations that people or rules had labelled."""
+    """Say how often a signal was right: about translations of sources made to lead the model astray, or about
+    translations that people labelled. The last number is the AUROC of a baseline that needs no model."""
     numbers = {
         "share": share(measurement),
         "n": measurement.alarms,

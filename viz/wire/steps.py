@@ -16,16 +16,15 @@ from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.codecs import ROOT
 
 SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
-MAX_BYTES = 1_000_000  # of a path's maps; larger ones are sent some steps at a time
-STEPS_BYTES = 400_000  # of those steps: each answer costs a pass, so that it has several steps
-_BYTES_PER_WEIGHT = 2 * 4 / 3
+MAX_BYTES = 1_000_000  # of maps in one answer; the rows of a path with larger maps are requested in several answers
+# The size of each of these answers. Each costs a pass of the model, so it holds the rows of several steps.
+STEPS_BYTES = 400_000
+_BYTES_PER_WEIGHT = 2 * 4 / 3  # two bytes in the codec, written in base64
 
 
 def tree_payload(tree: Tree) -> dict:
-    """Return the branches with their tokens and probabilities.
-
-    beam is the width of the search of the first branch, null if unknown.
-    """
+    """Return the branches with their tokens and probabilities, the most that are kept ("limit") and how many were
+    dropped for it, and the fields of a link to the first branch, such as the width of its beam."""
     return {
         **link_fields(tree.address, tree.branches[0].decoding),
         "limit": MAX_BRANCHES,
@@ -52,13 +51,13 @@ def path_payload(
     vocabulary: int | None = None,
     respelled: Sequence[str] | None = None,
 ) -> dict:
-    """Return every step of one branch.
+    """Return every step of the path from the root to the end of a branch, whose trace this is.
 
     vocabulary  the number of tokens that each step chooses from
-    respelled   the tokenizer's own tokens of the branch's text, if they differ
+    respelled   the tokens into which the tokenizer splits the branch's text, if they are not the branch's own
 
-    `rows` [layers, heads, query, key] of each kind are in the codec root16 without compression; null for a long path,
-    whose rows are sent some steps at a time.
+    "read" holds the decoder's inputs, and "rows" the cross- and self-attention of the decoder [layers, heads, query,
+    key], each in the codec root16 and base64; null for a long path, see rows_payload().
     """
     maps, length = trace.cross, len(trace.target_ids)
     size = _BYTES_PER_WEIGHT * maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens))
@@ -97,10 +96,8 @@ def _step(trace: TranslationTrace, step: int) -> dict:
 
 
 def rows_payload(trace: TranslationTrace, step: int) -> dict:
-    """Return rows [layers, heads, steps, keys] of each kind from a step on, up to about 0.4 MB, as in path_payload().
-
-    For paths whose maps are too large to send at once.
-    """
+    """Return the rows [layers, heads, query, key] of some steps, as in path_payload(), for a path whose maps are too
+    large for one answer: from a step on, up to STEPS_BYTES. The next answer begins at "last"."""
     shapes = [trace.maps(kind).weights.shape for kind in SHOWN_KINDS]
     bytes_per_step = _BYTES_PER_WEIGHT * sum(layers * heads * keys for layers, heads, _, keys in shapes)
     last = min(len(trace.target_ids), step + max(1, int(STEPS_BYTES / bytes_per_step)))
@@ -110,12 +107,12 @@ def rows_payload(trace: TranslationTrace, step: int) -> dict:
 def details_payload(
     details: object, temperatures: Sequence[float], top_tokens: Mapping[str, Sequence[Sequence[str]]]
 ) -> dict:
-    """Return the effect of temperatures and what lenses read, JSON-ready.
+    """Return the effect of temperatures and the tokens that lenses decode from each layer, JSON-ready.
 
     details     a model.analysis.temperatures.Details
-    top_tokens  lens -> [layers + 1][step] its most probable tokens
+    top_tokens  lens -> [embeddings and layers][step] its most probable tokens
 
-    A lens' nats [layers + 1] are the mean divergence of each layer from the last.
+    "nats" is the mean Kullback-Leibler divergence of each layer's distribution from the last one's.
     """
     return {
         "temperatures": list(temperatures),
@@ -136,7 +133,8 @@ def details_payload(
 
 
 def comparison_payload(a: Branch, b: Branch, comparison: Comparison) -> dict:
-    """Return two branches side by side. Maps [layers][heads] are in bits, or null if no step can be compared."""
+    """Return how two branches differ: the steps that they share, their aligned tokens, and for each layer and head the
+    mean Jensen-Shannon divergence of its rows in bits, null if no step can be compared."""
     has_steps = len(comparison.steps) > 0
     return {
         "numbers": [a.number, b.number],

@@ -10,6 +10,7 @@ import torch
 
 from attention_atlas.model.checks.oracle import torch_layer
 from attention_atlas.model.config import ModelConfig, PositionCode
+from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.nets.masks import causal_mask, pad
 from attention_atlas.model.nets.positions import (
     ComputedPositions,
@@ -68,6 +69,16 @@ def model(request) -> Transformer:
     return built.eval()
 
 
+def check_steps(model: Transformer, *, record: bool) -> StepDecoder:
+    """Assert that steps over the cache give the logits of the full pass. Returns their decoder."""
+    whole, decoder = model(SOURCE, TARGET), StepDecoder(model, model.encode(SOURCE), TARGET[:, :1], record=record)
+    for step in range(1, 6):
+        torch.testing.assert_close(decoder.logits, whole.logits[:, step - 1], atol=1e-4, rtol=0)
+        if step < 5:
+            decoder.append(TARGET[:, step])
+    return decoder
+
+
 def test_the_whole_model_equals_a_stack_of_torchs_layers(model):
     config, real = model.config, SOURCE != 0
     state = model.state_dict()
@@ -98,6 +109,11 @@ def test_the_whole_model_equals_a_stack_of_torchs_layers(model):
         x = torch_layer(layer, config)(x, memory, tgt_mask=~causal_mask(5)[0, 0], memory_key_padding_mask=~real)
     logits = model.decoder.norm(x) @ head.T + (state["output_bias"] if config.logits_bias else 0.0)
     torch.testing.assert_close(model(SOURCE, TARGET).logits, logits, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_cached_decoding_equals_the_full_pass_with_every_option(model, record):
+    check_steps(model, record=record)
 
 
 def test_every_parameter_has_a_gradient_and_options_add_their_own(model):

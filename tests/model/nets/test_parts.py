@@ -11,25 +11,14 @@ from attention_atlas.model.checks import verify
 from attention_atlas.model.checks.oracle import torch_layer
 from attention_atlas.model.config import PARTS, ModelConfig
 from attention_atlas.model.decode.steps import StepDecoder
-from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, build_tiny_model, make_translator
-from tests.model.nets.test_options import SIZES, SOURCE, TARGET
+from tests.model.nets.test_options import SIZES, SOURCE, TARGET, check_steps
 
 
 def without(tokenizer, part: str, **changes) -> Translator:
     return make_translator(build_tiny_model(tokenizer, **{part: False, **changes}), tokenizer)
-
-
-def check_steps(model: Transformer, *, record: bool) -> StepDecoder:
-    """Assert that steps over the cache give the logits of the full pass. Returns their decoder."""
-    whole, decoder = model(SOURCE, TARGET), StepDecoder(model, model.encode(SOURCE), TARGET[:, :1], record=record)
-    for step in range(1, 6):
-        torch.testing.assert_close(decoder.logits, whole.logits[:, step - 1], atol=1e-4, rtol=0)
-        if step < 5:
-            decoder.append(TARGET[:, step])
-    return decoder
 
 
 @pytest.mark.parametrize("part", ["scale_scores", "residual"])

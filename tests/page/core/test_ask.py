@@ -48,7 +48,7 @@ NOTICES = """() => {
 @pytest.fixture()
 def page(chromium: Browser) -> Iterator[Page]:
     page = chromium.new_page()
-    load_modules(page, "core/ask.js", "store/controls.js", "store/store.js")
+    load_modules(page, "core/ask.js", "store/store.js")
     page.clock.install()
     yield page
     page.close()
@@ -196,8 +196,9 @@ def test_a_subscriber_is_called_when_its_field_changes(page) -> None:
     assert heard == [{"text": "a"}]
 
 
-def test_values_of_controls_are_kept_until_gradio_reads_them(page) -> None:
+def test_values_of_controls_are_kept_until_gradio_reads_them(open_modules) -> None:
     """Gradio reads a link's text late: the menu's entry, which the link's answer sets, may be waiting by then, too."""
+    page = open_modules("store/controls.js", "store/store.js")
     page.evaluate("atlas.store.set({ translating: { number: 1, text: 'Ein Hund.', typed: 'Ein Hund.' } })")
     page.evaluate("atlas.store.set({ translation: { number: 1, fill: { entry: 'de-en' } } })")
     assert page.evaluate("atlas.takeValues()") == ["Ein Hund.", "de-en"]

@@ -51,6 +51,20 @@ def test_invalid_reports_are_refused():
             drawn_error(trace, report)
 
 
+@pytest.mark.long
+def test_what_the_page_draws_is_verified_layer_by_layer(tiny_url, open_page):
+    page = open_page(tiny_url)
+    page.wait_for_selector(".atlas-explorer .thumbnail")
+    page.locator("#tab-verify-button").click()
+    row = page.locator(CHECK)
+    expect(row).to_contain_text("8 of 8 layers", timeout=60_000)
+    expect(row.locator(".verdict")).to_have_class("verdict yes")
+    page.locator("#verify-again").click()
+    page.wait_for_function("Number(document.querySelector('#panel-verify .atlas-panel').dataset.drawn) > 2")
+    expect(row).to_contain_text("8 of 8 layers", timeout=60_000)
+    expect(row.locator(".verdict")).to_have_class("verdict yes")
+
+
 def test_drawing_other_weights_fails_verification(tiny_url, open_page, monkeypatch):
     block = payload.block
 

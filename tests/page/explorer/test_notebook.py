@@ -27,7 +27,9 @@ def test_a_saved_notebook_opens_without_a_server(open_page, tiny_translator, tmp
         + "".join(f"<div>{part}</div>" for part in (other, both, first)),
         encoding="utf-8",
     )
-    page = open_page(path.as_uri())
+    page, requests = open_page("about:blank"), []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
     drawn = [page.locator("iframe").nth(i).content_frame for i in range(3)]
     for inside in drawn:
         inside.locator(".detail .plot").first.wait_for(state="attached")
@@ -40,6 +42,7 @@ def test_a_saved_notebook_opens_without_a_server(open_page, tiny_translator, tmp
         assert tall[0] <= tall[1], tall
     page.keyboard.press("m")  # a key pressed in the notebook must not reach an explorer
     assert drawn[1].locator(".compare-title").count() == 2
+    assert not [url for url in requests if url.startswith(("http", "ws"))]
 
 
 @pytest.mark.long

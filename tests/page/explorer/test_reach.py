@@ -64,9 +64,9 @@ def test_exports_contain_the_exact_weights(open_traces, open_page, hand_made_tra
 
 
 @pytest.mark.long
-def test_a_copied_link_has_the_view_and_no_text_in_its_query(open_traces, hand_made_trace):
-    """test_links.py follows such links."""
-    page = open_traces(hand_made_trace)
+def test_a_copied_link_restores_the_view_and_has_no_text_in_its_query(open_traces, hand_made_trace):
+    other = random_trace(9, 7, layers=3, heads=4)
+    page = open_traces(hand_made_trace, other)
     # Headless Chromium stops painting while its clipboard is in use: catch the text instead.
     page.evaluate("""() => Object.defineProperty(navigator, 'clipboard', {
       value: { writeText: async (text) => { window.__copied = text; } } })""")
@@ -74,6 +74,7 @@ def test_a_copied_link_has_the_view_and_no_text_in_its_query(open_traces, hand_m
     page.locator(".thumbnail[data-layer='1'][data-head='3']").click(modifiers=["Shift"])
     for label, value in (("Scale", "log"), ("Colours", "cividis"), ("Special", "renormalise"), ("Rows", "false")):
         choose(page, label, value)
+    expected = drawn(page)
     page.locator(".exports button", has_text="Copy link").click()
     page.locator(".atlas-explorer .status", has_text="Link copied").wait_for()
     address = urlparse(page.evaluate("window.__copied"))
@@ -85,6 +86,15 @@ def test_a_copied_link_has_the_view_and_no_text_in_its_query(open_traces, hand_m
     names = ("kind", "combine", "transform", "colours", "special")
     assert [state[name] for name in names] == ["cross", "mean", "log", "cividis", "renormalise"]
     assert state["predicted"]["cross"] is False
+    show(page, other)
+    page.evaluate("(fragment) => { location.hash = fragment; }", address.fragment)
+    fresh = open_traces(other, hand_made_trace, fragment=f"#{address.fragment}")  # a new page, opened by the link
+    for opened in (page, fresh):
+        expect(opened.locator(".heading-line")).to_have_text(expected["heading"])
+        expect(opened.locator(".detail .axis-label.row")).to_have_count(len(expected["rows"]))
+        plot = drawn(opened)
+        assert np.allclose(plot["z"], expected["z"]) and plot["rows"] == expected["rows"]
+        assert opened.locator(".colour-bar span").first.inner_text() == "≤ 0.0001"
 
 
 @pytest.mark.long

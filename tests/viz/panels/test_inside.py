@@ -21,6 +21,7 @@ from attention_atlas.viz.maps.labels import display, row_names
 from attention_atlas.viz.panels.inside import (
     add_norm,
     attention,
+    feed_forward,
     heads,
     kernels,
     masks,
@@ -264,3 +265,19 @@ def test_curves_of_a_learned_table_are_its_columns(tokenizer, which, dimensions)
         frequencies, power = periodogram(column, detrend="constant")
         assert row[4]["text"] == blocks.compact(float(1 / frequencies[power.argmax()]))
         assert row[5]["share"] == pytest.approx(float(power.max() / power.sum()), abs=1e-3)
+
+
+@pytest.mark.parametrize(("side", "layer"), [("encoder", 2), ("decoder", 3)])
+def test_feed_forward_lists_the_most_active_units_of_each_token(scene, side, layer) -> None:
+    content = feed_forward.PANEL.content(scene, side, layer)
+    records = scene.output.encoder_records if side == "encoder" else scene.output.decoder_records
+    active = records[layer - 1].activations[0].numpy()
+    (chart,) = block_of(content, "bars")["charts"]
+    shares = [share for _, (share,), _ in chart["rows"]]
+    np.testing.assert_allclose(shares, (active > 0).mean(-1), atol=1e-3)
+    best = [set(np.argsort(row)[-feed_forward.LISTED :].tolist()) for row in active]
+    times = {unit: sum(unit in units for units in best) for unit in set.union(*best)}
+    listed = dict(re.findall(r"(\d+) \(× (\d+)\)", str(block_of(content, "facts")["items"][2][2])))
+    expected = sorted((count for count in times.values() if count > 1), reverse=True)[:5]
+    assert [int(count) for count in listed.values()] == expected
+    assert all(times[int(unit)] == int(count) for unit, count in listed.items())

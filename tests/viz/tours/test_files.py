@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+
 from attention_atlas.viz import shell
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.tours.asks import ASKS
+from attention_atlas.viz.tours.measures import MEASURES
 from attention_atlas.viz.tours.scene import HEADS
 from attention_atlas.viz.tours.tour import FOLDER, tours
 
@@ -35,8 +38,12 @@ def test_every_stop_names_existing_parts():
 
 
 def test_every_claim_is_bounded_on_one_side():
-    """test_stops.py measures all of them."""
+    """test_stops.py measures all of them, and would accept a float for an int."""
+    kinds = {"str": str, "int": int, "float": float}
     for _, stop in STOPS:
+        parameters = inspect.signature(MEASURES[stop.claim.measure]).parameters
+        for name, value in stop.claim.given.items():
+            assert isinstance(value, kinds[parameters[name].annotation]), stop.title
         assert (stop.claim.at_least is None) != (stop.claim.at_most is None), stop.title
         assert "{value}" in stop.claim.text, stop.title
 

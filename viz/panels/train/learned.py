@@ -1,7 +1,7 @@
-"""The panel "How this model learned": a few sentences, recorded at about twenty updates of the training.
+"""The panel "How this model learned": a few sentences ("probes"), measured at about twenty updates of the training.
 
-A record is what the training stored after one update: translations, losses and attention maps of the recorded
-sentences, which are called probes (model.training.history). Models without a record get a paragraph that says so.
+A record is what the training stored after one of these updates: the translations, losses and attention maps of all
+probes. model.training.history writes the records. Of a model without records the panel says so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def read_history(translator: Translator) -> Learned | None:
 
 
 def count_records(trace: TranslationTrace, translator: Translator) -> int:
-    """Return the number of records of a translator's model, as Slider.of; 0 if there is no readable history."""
+    """Return the number of records of a translator's model; 0 if there is no readable history.
+
+    It bounds a slider (Slider.of), which has no place for an error: the panel itself reports a damaged file.
+    """
     try:
         history = read_history(translator)
     except ValueError:
@@ -60,11 +63,11 @@ def update_text(history: Learned, record: int) -> dict:
 
 
 def replay(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> list[dict]:
-    """Draw every record of one sentence and one head, as frames that the page plays.
+    """Draw every record of one probe and one head, as frames that the page plays.
 
-    sentence           number of the recorded sentence, from 1; 0: the first in the direction of the scene, or the
-                       first of all if none is in this direction
-    kind, layer, head  as for resolve()
+    sentence           number of the probe, from 1; 0: the first in the direction of the scene, or the first of all if
+                       none is in this direction
+    kind, layer, head  of the head, from 1; "" and 0: as selected in the explorer
     """
     history = read_history(scene.translator)
     if history is None:
@@ -103,7 +106,7 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
     names = {"rows": labels.pair_names(queries, next_tokens), "columns": [labels.display(token) for token in keys]}
     title = say("{kind}, layer {layer}, head {head}", **labels.place(kind, layer, head))
     maps, distances = history.maps(kind, probe), history.distances(kind, layer, head)
-    settled = history.settled(kind, layer, head)  # the record from which on the maps hardly change
+    settled = history.settled(kind, layer, head)  # the first record from which on all are within NEAR of the last
     last = len(history.updates) - 1
 
     def draw_map(record: int) -> dict:
@@ -130,17 +133,16 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
             ),
         ]
 
-    final_form = (
-        blocks.compact(history.updates[settled]),
-        say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR),
-    )
     if settled == last:
+        update = "–"
         about = say("one record before the last it was still more than {near} bits from its last maps", near=NEAR)
-        final_form = "–", about
+    else:
+        update = blocks.compact(history.updates[settled])
+        about = say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR)
     return [
         blocks.text(title),
         blocks.frames([draw_record(record) for record in range(last + 1)], say("Record")),
-        blocks.facts((say("It has its final form from update"), *final_form)),
+        blocks.facts((say("It has its final form from update"), update, about)),
         blocks.figure(
             plot_curves(
                 {title: distances},

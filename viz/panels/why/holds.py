@@ -25,7 +25,9 @@ from attention_atlas.viz.words import Words, say
 MEAN, MASK = "mean", "mask"
 RANDOM = say("random order")
 DASHES = ("dash", "longdash", "dashdot", "longdashdot")
-PASSED = 0.3  # largest rank correlation that may remain when all weights are redrawn
+# A method passes the randomisation test if its order, once all weights are redrawn, has at most this rank correlation
+# with its order in the trained model.
+PASSED = 0.3
 
 
 def holds(scene: Scene, how: str) -> Iterator[Blocks]:
@@ -35,7 +37,9 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
     offline = _offline(scene)
 
     def progress() -> Blocks:
-        more = len(METHODS) - len(done)  # random order replaces the occlusion that removes the words
+        # As many orders as methods: the occlusion that removes words as this test does is left out, and the random
+        # order is added.
+        more = len(METHODS) - len(done)
         note = [blocks.note("{n} more orders are still being tried.", n=more)] if more else []
         return [*_curves(done), *note, *offline]
 
@@ -81,7 +85,7 @@ def _row(trial: Trial, chance: Trial) -> list:
 
 
 def _figure(done: list[Trial], which: str, title: Words, x_title: Words) -> dict:
-    """Return a figure of one test. which: the field of the trials."""
+    """Return a figure of one test. which: the field of Trial with its curve, "without" or "alone"."""
     picture = go.Figure()
     for trial in done:
         _add_line(picture, trial.method, list(trial.counts), [round(n, 4) for n in getattr(trial, which).tolist()])
@@ -89,7 +93,8 @@ def _figure(done: list[Trial], which: str, title: Words, x_title: Words) -> dict
 
 
 def _offline(scene: Scene) -> Blocks:
-    """Draw the stored measurements of these weights, or say why there are none."""
+    """Draw the stored measurements of these weights, with the reason for the order of methods; without any, only say
+    which order is used and why."""
     table, ranking = rankings.read_table(scene.translator), rankings.ranking_of(scene.translator)
     if table is None or table.digest != scene.trace.digest:
         return [blocks.text(ranking.reason, tone="note")]
@@ -168,7 +173,8 @@ def _agreement_figure(table: Faithfulness) -> dict:
 
 
 def _lay_out(picture: go.Figure, xaxis: dict, yaxis: dict, *, left: int, legend: float) -> None:
-    """Set the axes of a figure. left: its margin; legend: its height above the axis."""
+    """Set the axes of a figure. left: its margin; legend: its height, as a fraction of the plot's,
+    above (or if negative below) the x axis."""
     picture.update_layout(
         template="none",
         **theme.figure_layout(
@@ -181,7 +187,7 @@ def _lay_out(picture: go.Figure, xaxis: dict, yaxis: dict, *, left: int, legend:
 
 
 def _add_line(picture: go.Figure, method: str | None, x: list[int], y: list[float]) -> None:
-    """Add the line of a method, in the same style in every figure; None: of the random order.
+    """Add the line of a method, in the same style in every figure; None: the random order.
 
     Methods that ignore the written token are dashed, each differently, so that two equal lines are both visible.
     """

@@ -70,6 +70,16 @@ def test_a_jacobian_equals_finite_differences(tiny_translator, name):
     torch.testing.assert_close(jacobian @ direction.double(), expected, atol=atol, rtol=0)
 
 
+def test_the_fitted_jacobians_are_means_over_the_positions_of_their_side(tiny_translator, lenses):
+    names = all_stream_names(tiny_translator.config)
+    run = tiny_translator.run([TEXTS[0], TEXTS[2]], names=names, direction="de-en", grad=True)
+    sums = torch.from_numpy(finish(sum_jacobians(run, names)))
+    of_encoder = [name.startswith("encoder.") for name in names]
+    of_decoder = [not is_encoder for is_encoder in of_encoder]
+    for fitted, rows, mask in ((lenses.encoder, of_encoder, run.source_mask), (lenses.decoder, of_decoder, run.mask)):
+        torch.testing.assert_close(fitted.double(), sums[rows] / mask.sum(), atol=1e-5, rtol=1e-4)
+
+
 def test_a_stopped_fit_continues_from_its_files(tiny_translator, lenses, tmp_path, monkeypatch):
     parts = Fitting(tiny_translator, {"de-en": TEXTS}, 2, folder=tmp_path).parts()
     total = 2 + tiny_translator.config.num_decoder_layers
