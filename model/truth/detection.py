@@ -1,4 +1,4 @@
-"""Measure how well the signals of model.trace.trust detect bad translations.
+"""Measure how well the signals of model.trace.trust, each higher the worse a translation, detect bad translations.
 
 They are measured on another system's translations, labelled by people, on this model's own translations of difficult
 sources, and on good translations, where each alarm is a false one.
@@ -30,7 +30,7 @@ from attention_atlas.model.truth.contrastive import spread_rows
 Random = np.random.Generator
 RESAMPLES = 1000
 MIN_CHRF = 60.0  # of a good translation
-QUIET_SHARE = 0.996  # of good translations of dev sentences on which a signal is below its threshold
+QUIET_SHARE = 0.996  # a signal's threshold is this quantile of its values on good translations of dev sentences
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,9 @@ CHANGES: Mapping[str, Callable[[str, list[str], Random], str]] = {
 def judge(translation: str, reference: str, rules: Mapping[str, float]) -> frozenset[str]:
     """Return the labels of a translation by the rules.
 
-    Repetition: a pair of words occurs at least rules["pairs"] times; this is a hallucination, too. Hallucination: chrF
-    is below rules["chrf"] and no long word begins as one of the reference does.
+    Repetition: two neighbouring words occur together at least rules["pairs"] times; this is a hallucination, too.
+    Hallucination: chrF is below rules["chrf"], and no word has the same first rules["beginning"] letters as one of the
+    reference (shorter words do not count).
     """
     from sacrebleu.metrics import CHRF  # of the extra "train"
 
@@ -142,7 +143,8 @@ def judge(translation: str, reference: str, rules: Mapping[str, float]) -> froze
 def measure_thresholds(benchmark: Benchmark, bench: Bench) -> dict:
     """Return each signal's threshold, which few good translations of dev sentences exceed, and the false alarms.
 
-    "loud" has the signals above their thresholds for each good translation of a test sentence with such a signal.
+    A signal above its threshold is an alarm. "loud" lists the alarms of each good translation of a test sentence that
+    has any.
     """
     count = bench.limit or benchmark.options["sentences"]
     dev, test = (good_translations(bench, benchmark.options["corpora"], part, count) for part in ("dev", "test"))

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from attention_atlas.model.trace.interventions import positions_off
 from attention_atlas.viz.panels import registry
-from attention_atlas.viz.panels.positions.breaking import BREAKS
+from attention_atlas.viz.panels.positions.breaking import FRAGILE
 from tests.page.browser import FIELD, no_violations, open_tab, screenshot, submit
 
 pytestmark = pytest.mark.browser
@@ -130,7 +130,7 @@ def test_panels_show_the_models_values(app_url, open_app, shipped_translators) -
         expect(panel.locator(".figure .xtick text").first).to_have_css("fill", colour)
 
     panel = open_panel(page, "Positions", "Break it")
-    plain, broken = (translator.translate(BREAKS, interventions=change) for change in (None, positions_off()))
+    plain, broken = (translator.translate(FRAGILE, interventions=change) for change in (None, positions_off()))
     assert panel.locator(".card p").all_inner_texts() == [plain.translation, broken.translation]
     assert panel.locator(".bar-row").count() == len(plain.target_ids)
 

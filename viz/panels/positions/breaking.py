@@ -34,28 +34,30 @@ CHOICES = {
 }
 
 
-BREAKS = "Er hat 4817 Bücher."  # a number is copied digit by digit, in an order that only positions tell
+FRAGILE = "Er hat 4817 Bücher."  # a number is copied digit by digit: without positions their order is lost
 
 
 def initial_sentence(trace: TranslationTrace, translator: Translator) -> str:
-    """Return a sentence that visibly breaks while the page shows its opening example, else ""."""
+    """Return a sentence whose translation visibly breaks, if the page still shows its opening example; else ""."""
     first = next(iter(translator.examples.get(trace.direction, ())), None)
     german = trace.direction.startswith("de-")
-    return BREAKS if german and first and first.text == trace.source_text else ""
+    return FRAGILE if german and first and first.text == trace.source_text else ""
 
 
 def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> list[dict]:
-    """Compare the plain translation with one under the chosen change, and draw how far each head's map moved.
+    """Translate with and without the chosen change, draw how far each head's map moved, and measure order blindness.
 
-    order: the words in another order, or "" for a random one. sentence: the text, or "" for the scene's.
+    order     the sentence's words in another order, or "" for a shuffle, the same each time; only of two choices
+    sentence  the text, or "" for the scene's
     """
     if sentence and sentence != scene.trace.source_text:
         trace = scene.translator.translate(sentence, scene.trace.direction)
         scene = replace(scene, trace=trace, selection=scene.selection.clamp(trace))
-    text = order or shuffle_words(scene.trace.source_text, seed=1) if choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE) else None
+    is_shuffled = choice in (PLAIN_SHUFFLE, BLIND_SHUFFLE)
+    text = (order or shuffle_words(scene.trace.source_text, seed=1)) if is_shuffled else None
     title, interventions = change_of(scene, choice, shift)
-    with ThreadPoolExecutor(max_workers=1) as executor:  # independent of the comparison, which is slow
-        is_empty = len(scene.trace.decoder_ids) < 2  # an empty translation has no other order
+    with ThreadPoolExecutor(max_workers=1) as executor:  # blindness is measured beside the slow comparison
+        is_empty = len(scene.trace.decoder_ids) < 2  # the start symbol alone: there is no order to permute
         blind = None if is_empty else executor.submit(measure_order_blindness, scene.translator, scene.trace)
         comparison = compare(scene.translator, scene.trace, interventions, text=text)
         blindness = blind and blind.result()
@@ -104,7 +106,7 @@ def _blindness(blindness: OrderBlindness) -> list[dict]:
 
 
 def change_of(scene: Scene, choice: str, shift: int) -> tuple[Words, Interventions]:
-    """Return the label of a choice of the menu, and its interventions: none where only words are shuffled."""
+    """Return the label of a choice of the menu, and its interventions: the plain model's where words are shuffled."""
     kind, layer, head = scene.selection.kind, scene.selection.layer, scene.selection.head
     where = labels.place(kind, layer, head)
     if choice == FLAT:

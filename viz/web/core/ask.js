@@ -1,5 +1,5 @@
-// Requests to the page's server (viz/server/ask.py): ask() sends a question {address, fields} and retries until it is
-// answered; createAsker() keeps to one question at a time.
+// Requests to the page's server (viz/server/ask.py): ask() sends a question {address, fields} and repeats it while the
+// server cannot be reached; createAsker() drops a question when the next one is asked.
 import { showNotice } from "./dom.js";
 import { t } from "./language.js";
 
@@ -27,7 +27,8 @@ const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mill
  * Ask the server a question and return its answer: JSON, `{error: words}` for a refusal, or `{file: {name, blob}}`.
  *
  * An answer may come in parts; each replaces the one before, and the last is returned. If the server does not answer or
- * the connection breaks, the same question is sent again after growing pauses: any server process can answer it.
+ * the connection breaks, the same question is sent again after growing pauses, seven times in all. Servers hold no state
+ * of a visitor, so any of them can answer it.
  *
  * @param {string} name of the question
  * @param {Question} question
@@ -41,6 +42,7 @@ export async function ask(
   question,
   { part = () => {}, signal = null, working = showWork } = {},
 ) {
+  // The attribute marks a ZeroGPU Space, which lends a GPU for each question in Gradio's queue.
   const usesQueue = document.querySelector("script[data-lent]") && !ON_CPU.includes(name);
   const send = usesQueue ? sendToQueue : sendToServer;
   let hasBegun = false,
@@ -53,8 +55,8 @@ export async function ask(
   for (const pause of [...RETRY_PAUSES, null]) {
     try {
       const { status, contents } = await send(name, question, signal);
-      const isLast = pause === null || status !== BUSY;
-      if (isLast && !UNREACHABLE.includes(status)) {
+      const waitsForRoom = status === BUSY && pause !== null; // the last try shows what the server says instead
+      if (!waitsForRoom && !UNREACHABLE.includes(status)) {
         const answer = await readAnswer(contents, part, {
           training: report(showTraining),
           work: report(working),
@@ -154,7 +156,7 @@ async function* parseEvents(stream) {
  * Read a reply to its end: show progress while the server computes, and pass on each part of the answer.
  * @param {Iterable<any> | AsyncIterable<any>} contents
  * @param {(answer: any) => void} part
- * @param {Record<string, (progress: any) => void>} shows by the field of a message that reports progress
+ * @param {Record<string, (progress: any) => void>} shows functions that show progress, by the field that holds it
  */
 async function readAnswer(contents, part, shows) {
   let last = null,
@@ -213,7 +215,8 @@ const reopened = new Set(); // addresses, as JSON
 export const onRetrained = (callback) => (reopen = callback);
 
 /**
- * Return the question about the weights that the server has now.
+ * Return the question about the weights that the server has now: an address without a digest means any weights. A
+ * translation opens its new address itself.
  * @param {string} name @param {Question} question @param {any} address
  */
 function withNewWeights(name, question, address) {
@@ -241,7 +244,7 @@ async function* readLines(stream) {
   if (rest) yield rest;
 }
 
-/** Return `{ask, stop, busy}` for one question at a time: a new question aborts the one before and drops its answer. */
+/** Return `{ask, stop, busy}` for one question at a time: a new question aborts the one before, whose answer is dropped. */
 export function createAsker() {
   /** @type {AbortController | null} */
   let current = null;

@@ -1,18 +1,18 @@
-// "My views": links to views of the page, collected and ordered by the visitor, played as slides or
-// saved as a file. They are stored in the browser only.
+// "My views": a list of links to states of the page, which the visitor collects, orders, plays as slides or saves as a file.
+// The browser stores the list; the server never sees it.
 import { button, download, el, fileField, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
 import { readJsonFile, refuse } from "../sheet/storage.js";
 
-const STORAGE_KEY = "atlas-views",
-  KIND = "attention-atlas-views";
+const STORAGE_KEY = "atlas-views", // in localStorage
+  KIND = "attention-atlas-views"; // of a file
 const MOST = 100, // views
   LONGEST = 20000, // characters of a link
   TITLE = 200, // characters of a title
   BYTES = 2000000; // bytes of a file
 
-// Validate stored views and return [{title, link}]. Throws an Error, in words for the visitor.
+// Validate stored views and return [{title, link}]. refuse() throws an Error whose message the visitor reads.
 function readViews(stored) {
   if (stored?.kind !== KIND || stored.version !== 1 || !Array.isArray(stored.views))
     refuse(t("This is not a file of views from this page."));
@@ -35,7 +35,7 @@ function readSavedViews() {
   try {
     return readViews(JSON.parse(localStorage.getItem(STORAGE_KEY)));
   } catch {
-    return []; // nothing is stored, or storage is not available
+    return []; // nothing is stored, it is not a list of views, or storage is not available
   }
 }
 

@@ -1,5 +1,6 @@
 // The panels about branches: their tree, a comparison of two, and a translation that the visitor types. Each has draw(tree,
-// current), where `current` is the number of the branch on the page; viz/wire/steps.py describes trees and branches.
+// current); tree_payload() in viz/wire/steps.py makes the tree. `current` is the number of the branch on the page: numbers
+// are ids, not indexes. `fork` is the number of tokens that a branch shares with its parent.
 import { button, createOptions, el, form, shorten } from "../core/dom.js";
 import { formatFixed, formatPercent, formatSignificant } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
@@ -8,9 +9,11 @@ import { toText, say, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
 import { textOf } from "./path.js";
 
+// "forced" is a branch from a candidate that the visitor chose, "target" a translation that the visitor typed.
 const ORIGINS = { forced: say("chosen"), beam: say("from the beam"), target: say("your own") };
-const MAX_LOG_RATIO = 13.8; // that of a million; above it no number is shown
+const MAX_LOG_RATIO = Math.log(1e6); // larger ratios of probabilities are not shown as a number
 
+// How a branch came about: by the visitor, or by decoding, whose method is named.
 const originOf = (branch) => toText(ORIGINS[branch.origin] ?? branch.decoding);
 const textAfterFork = (branch) => textOf(branch.tokens.slice(branch.fork));
 const titleOf = (branch) =>
@@ -87,13 +90,13 @@ export function createComparison(hooks) {
   function draw(newTree, current) {
     const before = selected(),
       numbers = newTree.branches.map((branch) => branch.number);
-    const isUnchanged =
+    const staysSelected =
       tree?.text === newTree.text &&
       before[0] !== before[1] &&
       before.includes(current) &&
       before.every((number) => numbers.includes(number));
     const second = current === numbers[0] ? numbers.at(-1) : current,
-      pair = isUnchanged ? before : [numbers[0], second];
+      pair = staysSelected ? before : [numbers[0], second];
     tree = newTree;
     const options = tree.branches.map((branch) => [branch.number, titleOf(branch)]);
     menus.forEach((menu, i) => menu.replaceChildren(...createOptions(options, pair[i])));
@@ -228,7 +231,7 @@ export function createOwnTarget({ force }) {
   ]);
 
   function draw(tree, current) {
-    const [model] = tree.branches,
+    const [decoded] = tree.branches, // the model's own translation
       target = tree.branches.find(
         ({ number, origin }) => number === current && origin === "target",
       );
@@ -241,9 +244,9 @@ export function createOwnTarget({ force }) {
         total: formatFixed(target.total, 2),
         n: target.ids.length,
         each: perToken(target),
-        total2: formatFixed(model.total, 2),
-        n2: model.ids.length,
-        each2: perToken(model),
+        total2: formatFixed(decoded.total, 2),
+        n2: decoded.ids.length,
+        each2: perToken(decoded),
       },
     );
   }

@@ -1,5 +1,6 @@
-// The two sentences of a map with lines between their words: what each word read, at a glance.
-// Always whole words of the selected head, without special tokens.
+// The two sentences of a map with curves between their words: what each word attends to ("reads"), at a glance. The words of
+// the keys (columns) stand above those of the queries (rows). The caller passes the selected head's map of whole words,
+// without special tokens.
 import { button, el, svg } from "../../core/dom.js";
 import { formatPercent } from "../../core/format.js";
 import { moveFocus } from "../../core/keys.js";
@@ -9,8 +10,9 @@ import { strongestIndices } from "../words.js";
 import { NONE } from "./frame.js";
 
 const HEIGHT = 92, // pixels between the two lines of words
-  FAINT = 0.06, // smaller weights have no line
-  SMALLEST = 0.75; // smallest scale of the words; longer sentences scroll
+  FAINT = 0.06, // smaller weights have no curve
+  NAMED = 0.05, // smaller weights are not named in the caption
+  SMALLEST = 0.75; // scale of the words below which a long sentence scrolls instead
 
 /** Create the sentences. @param {{pin: (map: any, row: number | null, column: number | null) => void}} hooks */
 export function createSentence(hooks) {
@@ -18,7 +20,7 @@ export function createSentence(hooks) {
   const keys = el("div", { class: "words" }),
     queries = el("div", { class: "words" });
   const sheet = el("div", { class: "sheet" }, keys, lines, queries);
-  const scroller = createScrollBox(sheet, { tabindex: null, role: null }); // its words have the focus instead
+  const scroller = createScrollBox(sheet, { tabindex: null, role: null }); // its words take the focus
   const caption = el("p", { class: "caption", "aria-live": "polite" });
   const glossNote = el("p", { class: "caption guess", hidden: true }, [
     t(
@@ -42,7 +44,7 @@ export function createSentence(hooks) {
     const values = row !== null ? ofRow(row) : ofColumn(column),
       items = row !== null ? map.columns : map.rows;
     const others = strongestIndices(values, 3)
-      .filter((i) => values[i] >= 0.05)
+      .filter((i) => values[i] >= NAMED)
       .map((i) => `${items[i].label} ${formatPercent(values[i])}`)
       .join(", ");
     if (!others) return t("This head read no word here: its weight is on special tokens.");
