@@ -299,6 +299,7 @@ def test_scripts_have_no_untranslated_text() -> None:
         "middle left",
         "onmouseenter onfocus",
         "onmouseleave onblur",
+        "onpointerenter onfocus",
     }
     classes = {
         name

@@ -51,10 +51,9 @@ def scene(request, tiny_translator) -> Scene:
 
 
 def drawn_types() -> set[str]:
-    """Return the types of blocks for which the page has a function, by the text of its scripts."""
-    simple = (WEB / "lab" / "blocks.js").read_text(encoding="utf-8").partition("SIMPLE_BLOCKS = {")[2]
-    others = re.findall(r"BLOCKS = \{(.+)\}", (WEB / "lab" / "panel.js").read_text(encoding="utf-8"))
-    return {*re.findall(r"(?m)^  (\w+)[:,]", simple), *re.findall(r"\w+", " ".join(others))}
+    """Return the types of blocks for which the page has a function, by the text of its script."""
+    table = (WEB / "lab" / "blocks.js").read_text(encoding="utf-8").partition("export const BLOCKS = {")[2]
+    return {*re.findall(r"(?m)^  (\w+)[:,]", table.partition("\n};")[0])}
 
 
 DRAWN = drawn_types()
