@@ -43,7 +43,7 @@ SENTENCES = (
 )
 JSON = {"Content-Type": "application/json"}
 ERRORS = (OSError, HTTPException, ValueError)  # of a call
-START_LIMIT, CALL_LIMIT = 120, 120  # seconds
+START_LIMIT, CALL_LIMIT = 120, 120  # seconds; of a call under load
 SETTLE = 10  # seconds of warm-up before memory is compared
 
 
@@ -67,10 +67,10 @@ class Load:
 
 
 class Caller:
-    """A visitor's connection to the app."""
+    """A visitor's connection to the app. timeout: seconds to wait for bytes of a response."""
 
-    def __init__(self, port: int) -> None:
-        self.connection = HTTPConnection("127.0.0.1", port, timeout=CALL_LIMIT)
+    def __init__(self, port: int, timeout: float = 20) -> None:
+        self.connection = HTTPConnection("127.0.0.1", port, timeout=timeout)
 
     def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = {}
@@ -146,7 +146,7 @@ class Server:
             if self.process.poll() is not None:
                 raise ValueError(f"the server ended with status {self.process.returncode}")
             try:
-                if Caller(self.port).get("/")[0] == 200:
+                if Caller(self.port, CALL_LIMIT).get("/")[0] == 200:
                     return self
             except OSError:
                 time.sleep(0.05)
@@ -187,7 +187,7 @@ def load(port: int, callers: int, seconds: float) -> Load:
     result, started = Load(), time.monotonic()
 
     def work(number: int) -> None:
-        caller = Caller(port)
+        caller = Caller(port, CALL_LIMIT)
         for text in islice(cycle(SENTENCES), number, None):
             before = time.monotonic()
             if before - started >= seconds:
@@ -196,7 +196,7 @@ def load(port: int, callers: int, seconds: float) -> Load:
                 answer = caller.call("translate", [text, ""])
             except ERRORS as error:
                 answer = {"status": "error", "error": "failed", "message": f"{type(error).__name__}: {error}"}
-                caller = Caller(port)
+                caller = Caller(port, CALL_LIMIT)
             if answer["status"] == "ok":
                 result.seconds.append(time.monotonic() - before)
             else:
@@ -270,7 +270,7 @@ def main(argv: list[str] | None = None) -> int:
             figures |= {"rss_growth": round(growth, 4), "rss_end_mb": round(last, 1)}
         if args.sessions:
             for text in islice(cycle(SENTENCES), args.sessions):
-                Caller(port).visit(text)
+                Caller(port, CALL_LIMIT).visit(text)
             figures |= {"sessions": args.sessions, "rss_after_sessions_mb": round(memory(pid), 1)}
     print(json.dumps(figures, indent=2))
     for error in sorted(set(errors))[:10]:

@@ -267,7 +267,7 @@ def longest_text(translator: Translator, limit: int) -> str:
 
 def visit(port: int, text: str) -> str:
     """Visit the page and call the API with the same text; return the call's outcome."""
-    caller = load.Caller(port)
+    caller = load.Caller(port, load.CALL_LIMIT)
     try:
         caller.visit(text)
         answer = caller.call("translate", [text, "", 1])

@@ -24,7 +24,7 @@ from pathlib import Path
 from attention_atlas.model.program import CommandLine, parse_args, run_program
 from bench.common import write_json
 from bench.hosting.fleet import fleet
-from bench.load import SENTENCES, Caller, Server, load, processor_seconds, running_app
+from bench.load import CALL_LIMIT, SENTENCES, Caller, Server, load, processor_seconds, running_app
 from bench.results import FOLDER, table_of_rows
 
 LINKS = re.compile(rb'(?:src|href)="([^"#]+)"')
@@ -143,7 +143,7 @@ def measure_point(port: int, arrivals: float, full: float, seconds: float) -> di
         time.sleep(max(0.0, due - time.monotonic()))
         body = {"data": [SENTENCES[number % len(SENTENCES)]]}
         try:
-            answer = Caller(port).post("/gradio_api/run/translate", body)[1]
+            answer = Caller(port, CALL_LIMIT).post("/gradio_api/run/translate", body)[1]
         except (OSError, HTTPException):
             return None
         return time.monotonic() - due if b'"ok"' in answer else None
@@ -168,7 +168,7 @@ def measure_point(port: int, arrivals: float, full: float, seconds: float) -> di
 
 def open_page(port: int) -> None:
     """Fetch what a browser with an empty cache does: the page, its configuration, and the files that its HTML names."""
-    caller = Caller(port)
+    caller = Caller(port, CALL_LIMIT)
     html = caller.get("/")[1]
     caller.get("/config")
     for name in dict.fromkeys(LINKS.findall(html)):

@@ -29,7 +29,7 @@ from pathlib import Path
 from attention_atlas.model.program import CommandLine, parse_args, run_program
 from attention_atlas.viz.server.request_queue import ADDRESS_SHARE
 from bench.common import write_json
-from bench.load import APP, ERRORS, SENTENCES, Caller, memory, running_server
+from bench.load import APP, CALL_LIMIT, ERRORS, SENTENCES, Caller, memory, running_server
 
 EXPORT = [SENTENCES[4], "all", 0, 0]  # every map of a sentence, in a format that follows
 FREE = 48_000_000  # bytes of memory that are left to the app
@@ -98,13 +98,13 @@ class OtherCallers:
 def other_callers(port: int, *, number: int = 2) -> Iterator[OtherCallers]:
     """Ask for a translation from other callers within the context, which ends after one answer at the earliest."""
     callers, answered, ended = OtherCallers(), threading.Event(), threading.Event()
-    expected = Caller(port).call("translate", [SENTENCES[0]])["translation"]
+    expected = Caller(port, CALL_LIMIT).call("translate", [SENTENCES[0]])["translation"]
 
     def ask() -> None:
         while not ended.is_set():
             began = time.monotonic()
             try:
-                answer = Caller(port).call("translate", [SENTENCES[0]])
+                answer = Caller(port, CALL_LIMIT).call("translate", [SENTENCES[0]])
                 callers.seconds.append(time.monotonic() - began)
                 answered.set()
                 callers.failed += answer["status"] != "ok"
@@ -130,12 +130,12 @@ def slow_clients(app: App, number: int) -> dict[str, float]:
     question = [*EXPORT, "json"]
     with other_callers(app.port) as others:
         for _ in range(number):
-            body = Caller(app.port).post("/gradio_api/call/attention", {"data": question})[1]
+            body = Caller(app.port, CALL_LIMIT).post("/gradio_api/call/attention", {"data": question})[1]
             event = json.loads(body)["event_id"]
             for path in (f"call/attention/{event}", f"heartbeat/{event}"):
                 opened.append(send_slowly(app.port, f"GET /gradio_api/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
         time.sleep(1)
-    expected = Caller(app.port).call("attention", question)["trace"]
+    expected = Caller(app.port, CALL_LIMIT).call("attention", question)["trace"]
     whole = sum(read_answer(client)["trace"]["target_ids"] == expected["target_ids"] for client in opened[::2])
     for client in opened:
         client.close()
@@ -162,7 +162,7 @@ def full_disk(app: App, number: int) -> dict[str, float]:
     """Exports are asked for while the app can write no file."""
 
     def export(kind: str) -> int:
-        return len(json.dumps(Caller(app.port).call("attention", [*EXPORT, kind])))
+        return len(json.dumps(Caller(app.port, CALL_LIMIT).call("attention", [*EXPORT, kind])))
 
     before = {kind: export(kind) for kind in ("json", "npz", "html")}
     kinds = [*islice(cycle(before), number)]
@@ -177,7 +177,7 @@ def sessions(app: App, number: int, at_once: int = 4) -> dict[str, float]:
     texts, began, megabytes = [*islice(cycle(SENTENCES), number)], time.monotonic(), []
     with other_callers(app.port, number=1) as others, ThreadPoolExecutor(at_once) as pool:
         for visits in (texts[: number // 5], texts[number // 5 :]):
-            list(pool.map(lambda text: Caller(app.port).visit(text), visits))
+            list(pool.map(lambda text: Caller(app.port, CALL_LIMIT).visit(text), visits))
             megabytes.append(round(memory(app.process.pid)))
     return {
         "sessions": number,
@@ -191,7 +191,7 @@ def sessions(app: App, number: int, at_once: int = 4) -> dict[str, float]:
 def clock_steps(app: App, number: int) -> dict[str, float]:
     """The clock jumps by days, forwards and backwards, while visitors ask."""
     with other_callers(app.port) as others:
-        caller = Caller(app.port)
+        caller = Caller(app.port, CALL_LIMIT)
         for days, text in islice(zip(cycle((1, -1, 400, 0)), cycle(SENTENCES)), number):
             app.set_clock(days * 86_400)
             caller.visit(text)
@@ -204,12 +204,12 @@ def out_of_memory(app: App, number: int) -> dict[str, float]:
     """The app gets no more memory while many large questions arrive."""
     pages = int(Path(f"/proc/{app.process.pid}/statm").read_text(encoding="ascii").split()[0])
     question = ["translate", [" ".join(SENTENCES[4:6]), "", 4]]
-    expected = Caller(app.port).call(*question)["target_ids"]
+    expected = Caller(app.port, CALL_LIMIT).call(*question)["target_ids"]
 
     def ask(_: int) -> list[int] | None:
         """Return the ids of an answer, or None for a refusal; no answer counts as one."""
         with contextlib.suppress(*ERRORS):
-            return Caller(app.port).call(*question).get("target_ids")
+            return Caller(app.port, CALL_LIMIT).call(*question).get("target_ids")
 
     with app.limited(resource.RLIMIT_AS, pages * resource.getpagesize() + FREE), ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(number)))
@@ -222,12 +222,12 @@ def out_of_memory(app: App, number: int) -> dict[str, float]:
 
 def sigterm(app: App, number: int) -> dict[str, float]:
     """The app gets SIGTERM while callers ask without a pause. It must answer every accepted question."""
-    expected = {text: Caller(app.port).call("translate", [text])["translation"] for text in SENTENCES}
+    expected = {text: Caller(app.port, CALL_LIMIT).call("translate", [text])["translation"] for text in SENTENCES}
     accepted, answered, rejected = [], [], []  # rejected: callers whose last question was not accepted
 
     def ask(first: int) -> None:
         for text in islice(cycle(SENTENCES), first, None):
-            caller = Caller(app.port)
+            caller = Caller(app.port, CALL_LIMIT)
             try:
                 status, body = caller.post("/gradio_api/call/translate", {"data": [text]})
             except ERRORS:  # the connection was refused

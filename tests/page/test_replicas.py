@@ -25,7 +25,7 @@ from attention_atlas.model.translator import Translator
 from attention_atlas.viz.wire.codecs import ROOT
 from attention_atlas.viz.wire.readback import PAYLOAD_TOLERANCE
 from bench.hosting.fleet import fleet
-from bench.load import Caller
+from bench.load import CALL_LIMIT, Caller
 from tests.conftest import SENTENCES
 from tests.page.browser import open_tab, submit, use_modules
 from tests.page.lab.test_lab import open_panel
@@ -83,7 +83,7 @@ class Visitor:
         began = time.monotonic()
         for pause in PAUSES:
             try:
-                status, body = Caller(self.port).post(f"/ask/{name}", question)
+                status, body = Caller(self.port, CALL_LIMIT).post(f"/ask/{name}", question)
                 if status not in (502, 503, 504):
                     answer = json.loads(body)
                     assert status == 200 and "api_version" not in answer, answer

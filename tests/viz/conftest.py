@@ -12,7 +12,7 @@ from attention_atlas.viz.questions.traces import Traces
 
 @pytest.fixture()
 def context(tiny_translator) -> Context:
-    """What questions are answered with, over the tiny model."""
+    """The context in which questions are answered, with the tiny model."""
     registry.load_all()
     translators = Translators([tiny_translator])
     return Context(translators, Traces(translators))

@@ -56,9 +56,9 @@ def test_a_trace_begins_with_the_forced_prefix_and_has_no_banned_token(opened):
 def test_a_forced_target_and_an_empty_prefix_reproduce_the_trace(opened):
     translator, direction, trace = opened
     for given in ({"target": trace.target_ids}, {"prefix": []}):
-        again = translator.trace(TEXT, direction, **given)
-        assert again.target_ids == trace.target_ids and (again.log_probability == trace.log_probability).all()
-        assert (again.cross.weights == trace.cross.weights).all()
+        repeated = translator.trace(TEXT, direction, **given)
+        assert repeated.target_ids == trace.target_ids and (repeated.log_probability == trace.log_probability).all()
+        assert (repeated.cross.weights == trace.cross.weights).all()
     typed = translator.encode_target("Der Hund", direction)
     forced = translator.forced_prefix(direction)
     assert tuple(typed[: len(forced)]) == forced and typed[-1] == translator.tokenizer.end_id

@@ -22,8 +22,8 @@ def test_the_page_encodes_what_it_draws_as_python_encodes_it(open_modules):
     page = open_modules("explorer/trace.js")
     for seed in range(3):
         encoded = ROOT.encode(np.random.default_rng(seed).dirichlet(np.full(9, 0.2), size=(4, 7)).astype(np.float32))
-        again = "async (data) => atlas.encodeWeights(atlas.decodeWeights(await atlas.unpack(data)))"
-        assert page.evaluate(again, encoded) == encoded
+        decode_and_encode = "async (data) => atlas.encodeWeights(atlas.decodeWeights(await atlas.unpack(data)))"
+        assert page.evaluate(decode_and_encode, encoded) == encoded
 
 
 def test_a_changed_weight_is_reported_and_rounding_is_not():
