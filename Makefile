@@ -1,6 +1,7 @@
 # make app        install and serve on http://127.0.0.1:7860   (PORT=7861, ARGS="--device cpu")
 # make test       install with the browser, lint, and test everything in minutes  (ARGS="-k attention")
-# make test-all   also run the tests marked long, make wheels, and the page's tests under the oldest supported Gradio;
+# make test-all   also run the tests marked long, make types, make wheels, and the tests of the page under the oldest
+#                 supported Gradio;
 #                 SCREENSHOTS=1 make test-all writes pictures of the page into screenshots/
 # make endure     run thousands of cases where test-all runs hundreds
 PYTHON ?= python3
@@ -17,7 +18,7 @@ INSTALL = @echo "Installing $< into $(VENV): the first time some hundred megabyt
   $(BIN)/python -m pip install --quiet --disable-pip-version-check -r $< -c constraints.txt -e . \
   || { echo "$(NOT_INSTALLED)"; exit 1; }
 
-.PHONY: app test test-all endure words lint checkpoints derived notebooks docs docs-serve release results animation bench bench-peers bench-browser bench-load space-check wheels image-check browser mcp proxy clean
+.PHONY: app test test-all endure words lint types checkpoints derived notebooks docs docs-serve release results animation bench bench-peers bench-browser bench-load space-check wheels image-check browser mcp proxy clean
 
 app: $(VENV)/.app
 	$(BIN)/python app.py --port $(PORT) $(ARGS)
@@ -31,7 +32,7 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --n
 test: lint browser mcp proxy
 	$(PYTEST) -m "not long and not endure" $(ARGS)
 
-test-all: lint browser mcp proxy wheels $(VENV)/gradio/.done
+test-all: lint types browser mcp proxy wheels $(VENV)/gradio/.done
 	$(PYTEST) -m "not endure" $(ARGS)
 	$(subst $(BIN),$(VENV)/gradio/bin,$(PYTEST)) -m "not long and not endure" tests/page tests/server
 
@@ -59,6 +60,9 @@ lint: $(VENV)/.dev $(VENV)/typescript/.done
 	$(BIN)/zizmor --offline --quiet .github/workflows
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+
+# Check the types of the package's public part and of the code in pages and notebooks, as a user's type checker sees them.
+types: $(VENV)/.dev
 	$(BIN)/python -m tests.types
 
 # Rebuild every shipped checkpoint from a data folder; continues an earlier run  (ARGS="--data data --out checkpoints --replace")

@@ -1,6 +1,6 @@
 """Check types with pyright (basic): the code of pages and notebooks, and the public modules that it uses.
 
-`make lint` runs it. basedpyright contains pyright and the Node that it needs.
+`make types` runs it. basedpyright contains pyright and the Node that it needs.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_a_text_that_is_too_long_is_refused_with_the_limit(tokenizer, tiny_model
     "changes",
     [
         pytest.param({"max_length": 96}, marks=pytest.mark.long),
-        {"d_model": 64, "d_feedforward": 256, "num_heads": 2, "max_length": 64},
+        pytest.param({"d_model": 64, "d_feedforward": 256, "num_heads": 2, "max_length": 64}, marks=pytest.mark.long),
         {"num_heads": 16, "num_encoder_layers": 4, "norm_first": False},
     ],
 )
@@ -160,6 +160,7 @@ def wide(tokenizer) -> Translator:
     return make_translator(model, tokenizer)
 
 
+@pytest.mark.long
 def test_no_tensor_has_all_logits_of_a_sentence(wide):
     ids = [30 + i for i in range(55)]
     with torch.inference_mode():

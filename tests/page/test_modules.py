@@ -25,6 +25,7 @@ def count_fetches(page: Page) -> Counter:
     return Counter(match[1] for match in matches if match[1] in MODULES)
 
 
+@pytest.mark.long
 def test_every_module_runs_once_however_many_components_need_it(app_url, open_page) -> None:
     page = open_page("about:blank")
     page.goto(f"{app_url}#present=1")

@@ -47,6 +47,7 @@ def test_a_measurement_of_an_installed_checkpoint_needs_out(name, package_checkp
     assert not list(Path.cwd().iterdir())
 
 
+@pytest.mark.long
 def test_stored_means_are_read_from_the_folder_of_the_checkpoint(package_checkpoints):
     means.main(["--checkpoint", "tiny", "--out", MEANS])
     shutil.move(MEANS, package_checkpoints / "tiny" / MEANS)

@@ -23,6 +23,7 @@ def digest(folder) -> str:
     return checkpoint.load(folder).digest
 
 
+@pytest.mark.long
 def test_missing_files_and_files_of_other_weights_are_listed_and_rebuilt(folder, capsys, monkeypatch):
     def build_survey(where, data):
         assert (where / "means.safetensors").is_file()  # it is built first

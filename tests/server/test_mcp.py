@@ -74,6 +74,7 @@ def test_without_the_extra_there_are_no_tools(app_url):
     assert Caller(urlsplit(app_url).port).get("/gradio_api/mcp/")[0] in (404, 405)
 
 
+@pytest.mark.long
 def test_a_malformed_call_is_logged_without_its_text(tiny_checkpoint, tmp_path):
     if not EXTRA.is_file():
         pytest.skip("requirements-mcp.txt is not installed: `make mcp` does it")

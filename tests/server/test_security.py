@@ -276,6 +276,7 @@ def test_the_listing_of_routes_names_only_the_endpoints(served):
     assert Caller(served.port).get("/openapi.json")[0] == 404
 
 
+@pytest.mark.long
 def test_the_app_is_served_on_an_ipv6_address(tiny_checkpoint):
     command = ("app.py", "--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu", "--host", "::")
     server = Server(free_port(), command).start()

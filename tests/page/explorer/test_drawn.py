@@ -65,6 +65,7 @@ def test_what_the_page_draws_is_verified_layer_by_layer(tiny_url, open_page):
     expect(row.locator(".verdict")).to_have_class("verdict yes")
 
 
+@pytest.mark.long
 def test_drawing_other_weights_fails_verification(tiny_url, open_page, monkeypatch):
     block = payload.block
 

@@ -138,7 +138,8 @@ def test_the_page_follows_the_tour_until_the_visitor_scrolls(app_url, open_page)
     assert page.evaluate("scrollY") == 0
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
 def test_a_link_opens_a_stop_and_keys_move_between_stops(app_url, open_page, width, dark):
     page = open_page(f"{app_url}#tour=attention&stop=3", width=width, height=844, dark=dark)
     at_stop(page, 3, 8)

@@ -203,6 +203,7 @@ def test_a_run_depends_on_its_seed_only():
     assert trained(SENTENCES, 3, seed=2).points[2].loss != alone.points[2].loss
 
 
+@pytest.mark.long
 def test_a_recipe_gives_the_same_weights_in_any_process():
     recipe = ToyRecipe.of(corpora.CORPORA["order"].text, {"dropout": 0.1}, 25)
     run = ToyRun.begin(recipe)
