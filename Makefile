@@ -13,9 +13,10 @@ BIN := $(VENV)/bin
 OLD := Attention Atlas needs Python 3.11 or newer. Name one, for instance: make app PYTHON=python3.12
 PYTHON_CHECK = import sys; sys.exit("$(OLD)" if sys.version_info < (3, 11) else 0)
 NOT_INSTALLED := Not installed. With a network and room on the disk, the same command goes on.
-# Install the checkout in editable mode, with a file's requirements at the versions of constraints.txt.
+# Install the checkout in editable mode, with a file's requirements at the versions of constraints.txt. Python compiles a
+# module when it is first imported; compiling all of them would take a third of the time until the page answers.
 INSTALL = @echo "Installing $< into $(VENV): the first time some hundred megabytes ..."; \
-  $(BIN)/python -m pip install --quiet --disable-pip-version-check -r $< -c constraints.txt -e . \
+  $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -r $< -c constraints.txt -e . \
   || { echo "$(NOT_INSTALLED)"; exit 1; }
 
 .PHONY: app test test-all endure words lint types checkpoints derived notebooks docs docs-serve release results animation bench bench-peers bench-browser bench-load space-check wheels image-check browser mcp proxy clean
