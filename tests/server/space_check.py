@@ -2,8 +2,8 @@
 
 A clean virtual environment with requirements.txt under constraints.txt and what Spaces install besides; only the files
 that git knows, in a folder of their own; the variables a Space sets; server-side rendering on. Then a real browser
-walks through every tab, and the API answers. Fails on anything missing, and on any console error or request to another
-host that Gradio's header does not cause.
+walks through every tab, and the API answers. Fails on anything missing, any console error, any request to another host;
+only the requests of Gradio's own header are allowed to be made, and the content policy has to block them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from huggingface_hub import metadata_load
@@ -31,9 +32,10 @@ OPTIONAL = (
     "python_version short_description tags pinned suggested_hardware preload_from_hub models datasets "
     "startup_duration_timeout fullWidth header disable_embedding"
 )
-# A Space opened outside huggingface.co gets a header from Gradio with fonts and a picture from other hosts. The page's
-# content policy blocks these requests and nothing else depends on them.
-GRADIO_HEADER = ("https://fonts.googleapis.com/css2", "https://huggingface.co/api/", "console: Space not found")
+# A Space opened outside huggingface.co gets a header from Gradio, which asks these addresses for fonts and for facts
+# about the Space. The page's content policy must block both; the header then reports an error of its own.
+HEADER_REQUESTS = ("https://fonts.googleapis.com/css2", "https://huggingface.co/api/spaces/")
+HEADER_ERROR = "console: Space not found"
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 
 
@@ -73,9 +75,20 @@ def clean_python(folder: Path) -> Path:
     return python
 
 
+def is_of_header(problem: str, blocked: Collection[str]) -> bool:
+    """Return whether a problem is a request of Gradio's header that the content policy blocked, or a report of it."""
+    if problem.startswith("request to "):
+        url = problem.removeprefix("request to ")
+        return url in blocked and url.startswith(HEADER_REQUESTS)
+    is_report = "Content Security Policy" in problem and any(url in problem for url in HEADER_REQUESTS)
+    return is_report or problem == HEADER_ERROR
+
+
 def walk(page: Page, url: str) -> None:
     """Open the page, translate, and open every tab. Raises ValueError for any problem that the browser reports."""
     problems: list[str] = []
+    blocked: set[str] = set()  # addresses of requests that the content policy blocked
+    page.on("requestfailed", lambda request: blocked.add(request.url) if request.failure == "csp" else None)
     page.outlives = False  # the server runs as long as the page
     with watched(page, problems):
         page.goto(url)
@@ -91,7 +104,7 @@ def walk(page: Page, url: str) -> None:
         for name in tabs:
             page.get_by_role("tab", name=name, exact=True).first.click()
             page.wait_for_timeout(1_500)
-    problems = [problem for problem in problems if not any(part in problem for part in GRADIO_HEADER)]
+    problems = [problem for problem in problems if not is_of_header(problem, blocked)]
     if not tabs:
         problems.append("the page has no tabs")
     print(f"walked through: {', '.join(tabs)}")
