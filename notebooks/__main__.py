@@ -32,6 +32,7 @@ def executed(path: Path, kernel: str = "python3") -> nbformat.NotebookNode:
         timeout=SECONDS,
         kernel_name=kernel,
         record_timing=False,
+        coalesce_streams=True,  # one output for each stream of a cell, however its writes are timed
         resources={"metadata": {"path": str(FOLDER)}},
     )
     return client.execute(env={**os.environ, **SETTINGS})

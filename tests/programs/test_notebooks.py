@@ -121,3 +121,14 @@ def test_a_circuit_preserves_the_decision_and_random_edges_do_not(run):
     best, random = (float(re.search(rf"{name}: (-?[\d.]+) \[", output)[1]) for name in ("best edges", "by lot"))
     assert best >= 0.9 and random <= 0.1
     assert "man" in re.search(r"5.0% of the edges: (.+)", output)[1].split()
+
+
+@pytest.mark.long
+def test_the_parts_written_by_hand_agree_with_torch_and_the_trained_network_translates(run):
+    output = text(execute(run, "from_scratch"))
+    differences = [float(number) for number in re.findall(r"largest difference (\S+)", output)]
+    assert len(differences) > 20 and max(differences) < 1e-5
+    assert "uniform logits: 10.37" in output
+    assert "base 10,000: [1.0, 0.9647, 0.9306, 0.8977, 0.866]" in output
+    assert "base 1,000: [1.0, 0.9734," in output
+    assert "ich möchte ein bier → i want a beer . (torch.nn: i want a beer .)" in output
