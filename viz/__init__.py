@@ -1,5 +1,5 @@
-"""Pictures of a TranslationTrace: numpy in, plotly.graph_objects.Figure out, or the page's explorer. For notebooks,
-without gradio or torch.
+"""Pictures of a TranslationTrace, or of any array of weights: numpy in, plotly.graph_objects.Figure out, or the page's
+explorer. For notebooks, without gradio or torch.
 
 >>> from attention_atlas.model.translator import Translator
 >>> trace = Translator.load("checkpoints/de-en", device="cpu").translate("Ich möchte ein Bier, bitte.")
@@ -16,7 +16,7 @@ if __name__ == "viz":
 
 from attention_atlas.model.trace.scores import ScoreMap
 from attention_atlas.viz.export.notebook import Explorer, compare, explore
-from attention_atlas.viz.figures.attention import ColourScale, plot_grid, plot_heatmap, plot_lines
+from attention_atlas.viz.figures.attention import ColourScale, plot_grid, plot_heatmap, plot_lines, plot_weights
 from attention_atlas.viz.maps.reduce import View, score_map
 from attention_atlas.viz.wire.address import link
 
@@ -31,5 +31,6 @@ __all__ = [
     "plot_grid",
     "plot_heatmap",
     "plot_lines",
+    "plot_weights",
     "score_map",
 ]

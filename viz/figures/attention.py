@@ -19,7 +19,7 @@ from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.patterns import head_patterns
 from attention_atlas.viz.maps.reduce import Combine, View, pool, score_map
 
-__all__ = ["ColourScale", "Transform", "plot_grid", "plot_heatmap", "plot_lines"]
+__all__ = ["ColourScale", "Transform", "plot_grid", "plot_heatmap", "plot_lines", "plot_weights"]
 
 DECADES = 4  # a log scale covers this many powers of ten
 GAP = 0.12  # between the maps of a grid, as a share of a map's side
@@ -43,20 +43,22 @@ class ColourScale:
     name       one of theme.SCALES
     transform  how weights are mapped to colours
     maximum    the weight of the last colour; 1 makes all heads comparable
+    minimum    the weight of the first colour
 
-    ValueError for an unknown name and for a maximum that is not positive.
+    ValueError for an unknown name and for a maximum that is not above the minimum.
     """
 
     name: str = "viridis"
     transform: Transform = Transform.LINEAR
     maximum: float = 1.0
+    minimum: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transform", Transform(self.transform))
         if self.name not in theme.SCALES:
             raise ValueError(f"a colour scale is one of {', '.join(theme.SCALES)}, found {self.name!r}")
-        if not self.maximum > 0:
-            raise ValueError(f"a colour scale's maximum must be positive, found {self.maximum}")
+        if not self.maximum > self.minimum:
+            raise ValueError(f"a colour scale's maximum must be above {self.minimum}, found {self.maximum}")
 
     @classmethod
     def coerce(cls, scale: ColourScale | str | None) -> ColourScale:
@@ -65,7 +67,7 @@ class ColourScale:
 
     def apply(self, values: np.ndarray) -> np.ndarray:
         """Map values of any shape to positions on the scale, float64 from 0 to 1; NaN stays NaN."""
-        share = np.clip(np.asarray(values, np.float64) / self.maximum, 0.0, 1.0)
+        share = np.clip((np.asarray(values, np.float64) - self.minimum) / (self.maximum - self.minimum), 0.0, 1.0)
         if self.transform == Transform.SQRT:
             return np.sqrt(share)
         if self.transform == Transform.LOG:
@@ -79,7 +81,7 @@ class ColourScale:
             Transform.SQRT: (0.0, 0.05, 0.2, 0.5, 1.0),
             Transform.LOG: [10.0**-power for power in range(DECADES, -1, -1)],
         }
-        values = [self.maximum * share for share in shares[self.transform]]
+        values = [self.minimum + (self.maximum - self.minimum) * share for share in shares[self.transform]]
         texts = [f"{value:.3g}" for value in values]
         if self.transform == Transform.LOG:
             texts[0] = f"≤ {texts[0]}"
@@ -152,24 +154,67 @@ def plot_grid(
     """Draw every head of a kind as a thumbnail, on one colour scale. Hovering shows its pattern and entropy."""
     kind, scale = AttentionKind(kind), ColourScale.coerce(scale)
     weights = check_trace(trace).maps(kind).map_heads(lambda weights: pool(weights, SIDE))
+    text = [
+        [
+            f"layer {layer + 1}, head {head + 1}<br>{pattern.reading}<br>entropy {pattern.entropy:.2f} bits"
+            for head, pattern in enumerate(patterns)
+        ]
+        for layer, patterns in enumerate(head_patterns(trace, kind))
+    ]
+    hover = np.broadcast_to(np.array(text, object)[:, :, None, None], weights.shape)
+    return _tiles(weights, hover, f"{labels.KIND_TITLES[kind]}: all heads", "L", scale)
+
+
+def plot_weights(weights: np.ndarray, *, title: str = "", scale: ColourScale | str | None = None) -> go.Figure:
+    """Draw any array [batch, heads, query, key] as a grid, a row for each sentence and a column for each head.
+
+    weights  a NumPy array, or a tensor on the CPU without gradients; NaN and infinite cells are blank. Maps of more
+             than 64 tokens a side show the largest value of each block
+    scale    a colour scale or the name of one; a name, or None, stands for a scale from 0 to 1, wider if there are
+             values outside, as in scores
+
+    Hovering shows sentence, head, query, key and value, counted from 1. ValueError unless there are four axes.
+    """
+    values = np.array(weights, np.float64)
+    if values.ndim != 4 or not values.size:
+        raise ValueError(f"weights are [batch, heads, query, key], found shape {list(values.shape)}")
+    finite = values[np.isfinite(values)]
+    if not isinstance(scale, ColourScale):
+        limits = {"minimum": float(finite.min(initial=0.0)), "maximum": float(finite.max(initial=1.0))}
+        scale = ColourScale(scale or ColourScale.name, **limits)
+    pooled = pool(np.where(np.isfinite(values), values, -np.inf), SIDE)
+    pooled = np.where(np.isfinite(pooled), pooled, np.nan)
+    hover = np.full(pooled.shape, "", object)
+    for index in np.argwhere(~np.isnan(pooled)):
+        sentence, head, query, key = index
+        # A pooled cell is named by the first query and key of its block.
+        query, key = (1 + at * max(1, full / SIDE) for at, full in ((query, values.shape[2]), (key, values.shape[3])))
+        hover[tuple(index)] = (
+            f"sentence {sentence + 1}, head {head + 1}<br>"
+            f"query {int(query)}, key {int(key)}: {pooled[tuple(index)]:.3g}"
+        )
+    return _tiles(pooled, hover, title, "", scale)
+
+
+def _tiles(weights: np.ndarray, hover: np.ndarray, title: str, letter: str, scale: ColourScale) -> go.Figure:
+    """Draw weights [row, head, query, key] as a grid of maps, with a hover text for each cell.
+
+    letter: stands before the number of a row.
+    """
     layers, heads, rows, columns = weights.shape
     gap_rows, gap_columns = max(1, round(GAP * rows)), max(1, round(GAP * columns))
     shape = (layers, rows + gap_rows, heads, columns + gap_columns)
     # One heatmap with blank gaps between the maps: 48 subplots would take Plotly seconds.
     tiled, text = np.full(shape, np.nan), np.full(shape, "", object)
     tiled[:, :rows, :, :columns] = weights.transpose(0, 2, 1, 3)
-    for layer, patterns in enumerate(head_patterns(trace, kind)):
-        for head, pattern in enumerate(patterns):
-            text[layer, :rows, head, :columns] = (
-                f"layer {layer + 1}, head {head + 1}<br>{pattern.reading}<br>entropy {pattern.entropy:.2f} bits"
-            )
+    text[:, :rows, :, :columns] = hover.transpose(0, 2, 1, 3)
     size = (layers * shape[1], heads * shape[3])
     figure = Figure(
         scale.heatmap(tiled.reshape(size), hoverongaps=False),
         theme.figure_layout(
-            title={"text": f"{labels.KIND_TITLES[kind]}: all heads"},
+            title={"text": title},
             xaxis={**_ticks("H", heads, shape[3], columns), "side": "top"},
-            yaxis={**_ticks("L", layers, shape[1], rows), "autorange": "reversed"},
+            yaxis={**_ticks(letter, layers, shape[1], rows), "autorange": "reversed"},
             top=72,
         ),
     )

@@ -9,6 +9,7 @@ import pytest
 
 from attention_atlas import viz
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
+from attention_atlas.viz import theme
 from attention_atlas.viz.figures.attention import strongest_edges
 from attention_atlas.viz.maps.reduce import View, score_map
 from tests.pages import block
@@ -55,6 +56,35 @@ def test_a_grid_shows_every_head(hand_made_trace):
             tile = z[layer * height : layer * height + rows, head * width : head * width + columns]
             assert np.allclose(tile, weights[layer, head], atol=1e-7)
         assert np.isnan(z).any() and list(figure.layout.xaxis.ticktext) == [f"H{i + 1}" for i in range(heads)]
+
+
+def test_any_array_is_drawn_as_a_grid_on_the_named_scale():
+    weights = np.random.default_rng(0).dirichlet(np.ones(5), (2, 3, 4)).astype(np.float32)
+    figure = viz.plot_weights(weights, title="Mine", scale="cividis")
+    heatmap = figure.data[0]
+    z, text = np.array(heatmap.z, float), np.array(heatmap.text)
+    height, width = z.shape[0] // 2, z.shape[1] // 3
+    for sentence, head in product(range(2), range(3)):
+        at = slice(sentence * height, sentence * height + 4), slice(head * width, head * width + 5)
+        assert np.allclose(z[at], weights[sentence, head])
+        value = f"{weights[sentence, head, 2, 1]:.3g}"
+        assert text[at][2, 1] == f"sentence {sentence + 1}, head {head + 1}<br>query 3, key 2: {value}"
+    assert (list(figure.layout.yaxis.ticktext), list(figure.layout.xaxis.ticktext)) == (["1", "2"], ["H1", "H2", "H3"])
+    assert heatmap.colorscale[0][1] == theme.SCALES["cividis"][0] and figure.layout.title.text == "Mine"
+    for wrong in (weights[0], weights[:0]):
+        with pytest.raises(ValueError, match=r"weights are \[batch, heads, query, key\], found shape"):
+            viz.plot_weights(wrong)
+
+
+def test_scores_of_any_size_stretch_the_scale_and_hidden_cells_are_blank():
+    scores = np.linspace(-4, 6, 2 * 150 * 3).reshape(1, 2, 150, 3)
+    scores[0, :, :, 2] = -np.inf
+    z = np.array((figure := viz.plot_weights(scores)).data[0].z, float)
+    tile = z[:64, :3]
+    assert np.isnan(tile[:, 2]).all() and (figure.data[0].colorbar.ticktext[0], np.nanmin(z) >= 0) == ("-4", True)
+    largest = (scores[0, 0, :2, 0].max() + 4) / (scores[np.isfinite(scores)].max() + 4)
+    assert np.isclose(tile[0, 0], largest)  # queries 1 and 2 share a cell
+    assert "query 3, key 1" in figure.data[0].text[1][0]
 
 
 @pytest.mark.parametrize("coverage", [0.05, 0.5, 0.9, 1.0])
