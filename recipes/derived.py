@@ -56,7 +56,7 @@ def layers(folder: Path, data: Path) -> None:
 
 
 def heads(folder: Path, data: Path) -> None:
-    """Build heads.json, for the tab "Heads", from dev sentences, or without data from the project's own. Needs the
+    """Build heads.json, for the panels on heads, from dev sentences, or without data from the project's own. Needs the
     means."""
     sentences = ["--data", str(data), "--limit", "2000"] if data.is_dir() else []
     out = ["--out", str(folder / checkpoint.HEADS), "--replace"]

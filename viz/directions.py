@@ -44,10 +44,12 @@ def entries(translators: Translators) -> list[tuple[object, str]]:
 
     No label of a route may be a label of the page: Gradio 6.31 translates the values of a menu, and then rejects them.
     """
-    names: dict[str, Words | str] = {}
+    names: dict[str, object] = {}
     for route in translators.routes:
-        names.setdefault(entry_of(translators, route), name_of(translators, route))
-    return [(label(text), entry) for entry, text in names.items()]
+        name, is_own = _name_of(translators, route)
+        text = label(name) if is_own else f"{label(name)} ({route.checkpoint})"
+        names.setdefault(entry_of(translators, route), text)
+    return [(text, entry) for entry, text in names.items()]
 
 
 def name_of(translators: Translators, route: Route) -> Words | str:
@@ -56,8 +58,14 @@ def name_of(translators: Translators, route: Route) -> Words | str:
     A recurrent network is marked as such. The checkpoint's name follows in brackets if other models of its kind precede
     it. A multilingual model has its checkpoint's name.
     """
+    name, is_own = _name_of(translators, route)
+    return name if is_own else say("{name} ({checkpoint})", name=name, checkpoint=route.checkpoint)
+
+
+def _name_of(translators: Translators, route: Route) -> tuple[Words | str, bool]:
+    """Return the name of a route without a checkpoint in brackets, and whether it has that name alone."""
     if translators[route.label].languages:
-        return route.checkpoint
+        return route.checkpoint, True
     network = type(translators[route.label].model)
     alike = (
         candidate
@@ -65,9 +73,16 @@ def name_of(translators: Translators, route: Route) -> Words | str:
         if candidate.direction == route.direction and type(translators[candidate.label].model) is network
     )
     if network is Recurrent and next(alike) is route and (route.source, route.target) in RECURRENT_PAIRS:
-        return RECURRENT_PAIRS[route.source, route.target]
-    name = LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}")
-    return name if route.is_first else f"{label(name)} ({route.checkpoint})"
+        return RECURRENT_PAIRS[route.source, route.target], True
+    return LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}"), route.is_first
+
+
+def model_of(translators: Translators, trace: TranslationTrace) -> Words | str:
+    """Return the name of the model that made a translation."""
+    if trace.recipe is not None:
+        return YOURS
+    route = translators.find(trace.direction, trace.checkpoint)
+    return name_of(translators, route) if route else trace.checkpoint
 
 
 def entry_of(translators: Translators, route: Route) -> str:

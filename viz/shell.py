@@ -57,7 +57,7 @@ def _build_panels(tab: Tab, context: Context, first: TranslationTrace | None) ->
     """Lay out a tab of panels; the tab Train begins with the network that a visitor can train."""
     options = describe_tab(tab, [translator.config for translator in context.translators.values()])
     if tab.name == "train":
-        options["places"].insert(0, train.place())
+        options["groups"].insert(0, train.group())
     add_component("lab", elem_id=f"lab-{tab.name}", options=options)
 
 

@@ -18,8 +18,8 @@ LONG_TARGET = (
 
 
 def lab_positions(stage: Stage) -> Iterator[Measurement]:
-    """The panels of the tab Positions."""
-    yield from lab_panels(stage, "positions")
+    """The panels on positions of the tab More."""
+    yield from lab_panels(stage, "more", "positions")
 
 
 def lab_inside(stage: Stage) -> Iterator[Measurement]:
@@ -28,9 +28,9 @@ def lab_inside(stage: Stage) -> Iterator[Measurement]:
 
 
 def lab_heads(stage: Stage) -> Iterator[Measurement]:
-    """The panels of the tab Heads, and filtering all heads by name in each view."""
-    yield from lab_panels(stage, "heads")
-    page = tab_page(stage, "heads")
+    """The panels on heads of the tab More, and filtering all heads by name in each view."""
+    yield from lab_panels(stage, "more", "heads")
+    page = tab_page(stage, "more")
     page.wait_for_selector("#panel-heads-survey .head-cell")
     for view in ("grid", "scatter", "table"):
         page.locator("#panel-heads-survey select").first.select_option(view)
@@ -52,9 +52,10 @@ def filter_heads(page: Page) -> float:
 
 
 def lab_checks(stage: Stage) -> Iterator[Measurement]:
-    """The panels of the tab Verify, and all checks: from the click on their button to the last verdict."""
-    yield from (m for m in lab_panels(stage, "verify") if m.name != "panel_verify")
-    page = tab_page(stage, "verify")
+    """The panels that verify, of the tab More, and all checks: from the click on their button to the last verdict."""
+    yield from (m for m in lab_panels(stage, "more", "verify") if m.name != "panel_verify")
+    page = tab_page(stage, "more")
+    page.locator("#more-verify-button").click()
     page.wait_for_selector("#panel-verify .text.good")
     yield measure_median("verify", lambda _: verify_again(page))
     page.context.close()
@@ -70,26 +71,23 @@ def tab_page(stage: Stage, tab: str) -> Page:
     return page
 
 
-def lab_panels(stage: Stage, tab: str) -> Iterator[Measurement]:
-    """The panels of a tab, opened in turn: from the click to the painted content, which is computed each time."""
+def lab_panels(stage: Stage, tab: str, group: str | None = None) -> Iterator[Measurement]:
+    """The panels of a tab, or of a group in it, opened in turn: from the click to the painted content, which is
+    computed each time."""
     page = tab_page(stage, tab)
-    page.locator(f"#tab-{tab} [role=tab]").first.wait_for()  # the content of a tab is loaded when it is opened
-    places = next(declared.places() for declared in registry.TABS if declared.name == tab)
-    clicks = {panel.name: click_panel(tab, place.name, panel.name) for place, panels in places for panel in panels}
+    strip = page.locator(f"#{tab}-tabs .strip")
+    strip.wait_for()  # the content of a tab is loaded when it is opened
+    panels = dict((named.name, panels) for named, panels in next(t for t in registry.TABS if t.name == tab).grouped())
+    names = [panel.name for name, members in panels.items() if group in (None, name) for panel in members]
+    shown = strip.locator("[role=tab]:visible").evaluate_all("tabs => tabs.map((tab) => tab.dataset.tabId)")
+    clicks = {name: f"document.getElementById('{tab}-{name}-button').click()" for name in names if name in shown}
     times: dict[str, list[float]] = {name: [] for name in clicks}
     first, *others = clicks
     for _ in range(WARM_UP + RUNS):
-        for name in (*others, first):  # the first panel is open already, and is asked again only after another
+        for name in (*others, first):  # the first panel may be open already, and is asked again only after another
             times[name].append(open_panel(page, name, clicks[name]))
     yield from medians({f"panel_{name.replace('-', '_')}": values for name, values in times.items()})
     page.context.close()
-
-
-def click_panel(tab: str, place: str, name: str) -> str:
-    """Return JavaScript that clicks on a panel's place in its tab, and on the panel if several share the place."""
-    strips = {f"#{tab}-tabs": place, f"#{tab}-{place}-tabs": name}
-    selectors = (f"'{strip} > .strip [role=tab][data-tab-id={target}]'" for strip, target in strips.items())
-    return "; ".join(f"[...document.querySelectorAll({selector})].pop()?.click()" for selector in selectors)
 
 
 def open_panel(page: Page, name: str, click: str) -> float:

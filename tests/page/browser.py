@@ -109,10 +109,15 @@ def screenshot(page: Page, name: str) -> None:
 
 
 def open_tab(page: Page, title: str, group: str = "#tabs") -> None:
-    """Open a tab of this group by its title, even if it is marked as unavailable (it then says why)."""
-    strip = page.locator(f"{group} > :is(.tab-wrapper, .strip)")
-    tab = strip.get_by_role("tab", name=title, exact=True)
-    tab.click(force=tab.get_attribute("aria-disabled") == "true")
+    """Open a tab of this group by its title."""
+    strip = page.locator(f"{group} > :is(.tab-wrapper, .strip-box)")
+    strip.get_by_role("tab", name=title, exact=True).click()
+
+
+def open_more(page: Page, title: str) -> None:
+    """Open a panel of the tab "More" by its title."""
+    open_tab(page, "More")
+    open_tab(page, title, "#more-tabs")
 
 
 def submit(page: Page, text: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from attention_atlas.viz import shell
-from tests.page.browser import FIELD, no_violations, open_tab, screenshot, submit, translate
+from tests.page.browser import FIELD, no_violations, open_more, open_tab, screenshot, submit, translate
 
 pytestmark = pytest.mark.browser
 
@@ -25,10 +25,10 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_app, shi
     assert page.locator(".atlas-translation .chip.shaded").count() == len(expected.target_ids)
     screenshot(page, "app")
     box.fill("Ich bin noch nicht")
-    open_tab(page, "Positions")
+    open_more(page, "Table")
     page.reload()
     expect(page.locator("#translation-text")).to_have_text(expected.translation)
-    expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#panel-position-table")).to_be_visible()
     expect(box).to_have_value("Ich bin noch nicht")
     page.locator(".display summary").click()
     language, colours, size = page.locator(".display select").all()
@@ -118,7 +118,7 @@ def test_on_a_phone_the_tour_comes_first_and_no_touch_target_is_small(app_url, o
         "Attention": ".atlas-explorer .thumbnail",
         "Step by step": ".atlas-stepper .candidate",
         "Why": ".atlas-question button.chip",
-        "Positions": "#panel-position-table .figure",
+        "More": ".survey .head-cell",
         "Train": ".atlas-train summary",
     }
     for tab, part in first_parts.items():

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from attention_atlas.model import checkpoint
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
-from tests.page.browser import FIELD, no_faults, open_tab, pick_example, settle, translate
+from tests.page.browser import FIELD, no_faults, open_more, open_tab, pick_example, settle, translate
 from tests.page.test_stepper import act, idle
 
 pytestmark = pytest.mark.browser
@@ -48,9 +48,10 @@ def test_every_tab_invites_until_there_is_a_sentence(empty_url, open_page, width
         return
     open_tab(page, "Step by step")
     expect(page.locator(".atlas-stepper .invitation")).to_have_text(INVITATION)
-    for name in ("Positions", "Inside", "Verify"):
-        open_tab(page, name)
-        expect(page.locator(".atlas-panel:visible")).to_have_text(INVITATION)
+    open_tab(page, "Inside")
+    expect(page.locator(".atlas-panel:visible")).to_have_text(INVITATION)
+    open_more(page, "Verify")
+    expect(page.locator(".atlas-panel:visible")).to_have_text(INVITATION)
     translate(page, "Der Hund.")
     expect(page.locator(".atlas-panel:visible .verdict.yes").first).to_be_visible()
     open_tab(page, "Step by step")
@@ -91,5 +92,5 @@ def test_bleu_compares_with_the_reference_of_its_own_sentence(tiny_url, open_pag
     idle(page)
     act(page, ".candidate", 2)  # another translation of the same sentence
     settle(page)
-    open_tab(page, "Verify")
+    open_tab(page, "More")
     expect(field).to_have_value("A dog.")

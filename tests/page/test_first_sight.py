@@ -42,7 +42,7 @@ SHIFTS = """() => new Promise((done) => {
 # The left edges of the visible parts, except pictures that have their controls at the side.
 LEFT = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((panel) => panel.offsetParent);
-  const indented = innerWidth > 1000 ? '#tab-positions .atlas-frame:has(> .controls) > .content *' : 'none';
+  const indented = innerWidth > 1000 ? '[data-group=positions] > .atlas-frame:has(> .controls) > .content *' : 'none';
   const within = [...tab.querySelectorAll('.atlas-root')].filter((part) => !part.matches(indented));
   const parts = [document.querySelector('#translation .atlas-root'), ...within];
   return parts.filter((part) => part.offsetWidth && part.offsetHeight).map((part) => part.getBoundingClientRect().left);
@@ -159,8 +159,8 @@ PICTURES = {
 }
 # Tabs with a strip of panels: their picture must begin as high.
 WITHIN = {
-    "Heads": (".survey .stage",),
-    "Positions": ("#panel-position-table .figure",),
+    "More": (".survey .stage",),
+    "Table": ("#panel-position-table .figure",),
     "Inside": ("#panel-map .pictured",),
 }
 # The top of the parts' root, the top and bottom of all parts, and how many of their containers scroll sideways.
@@ -180,7 +180,7 @@ def test_the_picture_has_the_first_screen(app_url, open_page, shipped_translator
     assert len(shipped_translators["de-en"].translate(TWELVE, "de-en").source_ids) >= 12
     page = open_twelve(open_page, app_url, width=width, height=height)
     for title, parts in [*PICTURES.items(), *(WITHIN.items() if width > 600 else ())]:
-        open_tab(page, title)
+        open_tab(page, title, "#more-tabs" if title == "Table" else "#tabs")
         for part in parts:
             expect(page.locator(f"{part}:visible").first).to_be_visible()
         expect(page.locator(BUSY)).to_have_count(0, timeout=60_000)

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import shell
 from tests.conftest import SENTENCES, serving
-from tests.page.browser import FIELD, open_tab, settle, translate
+from tests.page.browser import FIELD, open_more, open_tab, settle, translate
 from tests.page.lab.test_lab import open_panel
 
 pytestmark = pytest.mark.browser
@@ -20,13 +20,13 @@ TYPED = "Ich bin noch nicht"
 
 
 def prepare(page: Page) -> str:
-    """Translate a sentence, type another one without submitting it, and open "Positions". Return the translation."""
+    """Translate a sentence, type another one, and open the table of positions. Return the translation."""
     page.wait_for_selector("#translation-text")
     translate(page, SENTENCES[4])
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "false")
     written = page.inner_text("#translation-text")
     page.locator(FIELD).fill(TYPED)
-    open_tab(page, "Positions")
+    open_more(page, "Table")
     return written
 
 
@@ -39,18 +39,18 @@ def test_going_back_restores_the_translation_the_typed_text_and_the_tab(tiny_url
     expect(page.locator("#translation-text")).to_have_text(translation)
     expect(page.locator(".atlas-translation .source")).to_have_text(SENTENCES[4])
     expect(page.locator(FIELD)).to_have_value(TYPED)
-    expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#panel-position-table")).to_be_visible()
 
 
 def test_a_reload_restores_the_tab_even_if_the_address_changes_on_unload(tiny_url, open_app) -> None:
     page = open_app(tiny_url)
-    open_tab(page, "Positions")
-    page.wait_for_function("location.hash.includes('tab=positions')")
-    page.evaluate("history.replaceState(null, '', location.hash.replace('tab=positions', 'tab=explorer'))")
+    open_more(page, "Table")
+    page.wait_for_function("location.hash.includes('tab=more')")
+    page.evaluate("history.replaceState(null, '', location.hash.replace('tab=more', 'tab=explorer'))")
     page.evaluate("""addEventListener("beforeunload", () =>
-      history.replaceState(null, "", location.hash.replace("tab=explorer", "tab=positions")))""")
+      history.replaceState(null, "", location.hash.replace("tab=explorer", "tab=more")))""")
     page.reload()
-    expect(page.locator("#tab-positions-button")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#panel-position-table")).to_be_visible()
 
 
 @pytest.mark.long

@@ -127,8 +127,8 @@ def test_the_address_follows_the_view_and_back_leads_to_the_sentence_before(app_
     for text in (FIRST, SECOND):
         translate(page, text)
         page.wait_for_function("text => new URLSearchParams(location.hash.slice(1)).get('text') === text", arg=text)
-    page.locator("#tab-heads-button").click()
-    page.wait_for_function("location.hash.includes('tab=heads')")
+    page.locator("#tab-more-button").click()
+    page.wait_for_function("location.hash.includes('tab=more')")
     assert page.evaluate("history.length") == min(steps + 2, 50)  # Chromium keeps at most 50 entries
     page.go_back()
     expect(source).to_have_text(FIRST)

@@ -39,7 +39,7 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
         page.locator(".atlas-title .teach summary").click()
         page.locator(".atlas-title .teach").get_by_role("button", name=entry).click()
         page.get_by_role("button", name=closes).click()
-    for title in ("Step by step", "Why", "Train", "Verify", "Attention"):
+    for title in ("Step by step", "Why", "Train", "More", "Attention"):
         open_tab(page, title)
     for name in (".atlas-stepper", ".atlas-question", ".atlas-train", ".atlas-panel"):
         expect(page.locator(name).first).to_have_attribute("data-mounted", "")

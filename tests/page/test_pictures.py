@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from attention_atlas.viz.theme import COLOURS, HEAD_COLOURS, SCALES
-from tests.page.browser import CLIPBOARD, no_violations, open_tab, use_modules
+from tests.page.browser import CLIPBOARD, no_violations, open_more, open_tab, use_modules
 from tests.page.explorer.page import drawn
 
 pytestmark = pytest.mark.browser
@@ -137,8 +137,7 @@ def test_pictures_of_every_tab_can_be_saved(tiny_url, open_page) -> None:
     name, image = save_picture(page, page.locator(".atlas-stepper .reading-pane .pictured"))
     assert name.startswith("What-this-step-reads-Step-1-of-")
     assert count_pixels(image, COLOURS["paper"][1]) > image.shape[0] * image.shape[1] / 4, "dark, as it is seen"
-    open_tab(page, "Positions")
-    open_tab(page, "Curves", "#positions-tabs")
+    open_more(page, "Curves")
     figure = page.locator("#panel-position-curves .pictured", has=page.locator(".figure .main-svg")).first
     figure.wait_for()
     name, image = save_picture(page, figure)

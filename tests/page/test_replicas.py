@@ -182,7 +182,7 @@ def test_a_survey_restarts_on_another_replica_and_the_page_says_so(tiny_checkpoi
     ):
         page.goto(f"http://127.0.0.1:{port}")
         page.wait_for_selector("#translation-text")
-        panel = open_panel(page, "Heads", "All heads")
+        panel = open_panel(page, "More", "All heads")
         panel.locator(".take .begin").click()
         status = panel.get_by_role("status")
         expect(status).to_contain_text("parts, about")

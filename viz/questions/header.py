@@ -35,8 +35,8 @@ WARNINGS = {  # signal -> the warning about these words; other: what the model m
 LINKS = {  # where the page shows the reason, as the fields of a link
     "unsure": {"tab": "stepper"},
     "unmoved": {"tab": "why", "panel": "why-tokens"},
-    "detached": {"tab": "verify", "panel": "trust"},
-    "unread": {"tab": "verify", "panel": "trust"},
+    "detached": {"tab": "more", "panel": "trust"},
+    "unread": {"tab": "more", "panel": "trust"},
     "repeated": {"tab": "explorer", "kind": "cross"},
 }
 
@@ -112,6 +112,7 @@ def line(translators: Translators, trace: TranslationTrace) -> dict:
         raise not_served(trace.checkpoint)
     return {
         **summarise(trace, translator, registry.lacking(trace, translator)),
+        "model": directions.model_of(translators, trace),
         "doubtful": can_warn(trace, translator),
         "mismatch": directions.mismatch(translators, trace),
     }

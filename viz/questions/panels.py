@@ -8,11 +8,14 @@ from attention_atlas.model.analysis.why import questions
 from attention_atlas.model.analysis.why.methods import occlusion
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.address import Address
+from attention_atlas.model.trace.directions import language_of, parse_direction
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.translators import Translators
+from attention_atlas.viz import directions
 from attention_atlas.viz.maps.labels import shorten
+from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.panel import Panel, Slider
-from attention_atlas.viz.panels.registry import PANELS
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection, read_question
 from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.wire import blocks
@@ -40,7 +43,7 @@ def page_panel(context: Context, address: Address | None, fields: Mapping) -> An
     scene = scene_of(context, address, fields)
     values = values_of(panel, scene, fields)
     named = dict(zip(panel.fields, panel.controls))
-    missing = [blocks.text(need.message) for need in panel.unmet_needs(scene)]
+    missing = panel.unmet_needs(scene)
     frame = {
         "about": about(scene.trace),
         "lacks": bool(missing),
@@ -52,9 +55,39 @@ def page_panel(context: Context, address: Address | None, fields: Mapping) -> An
         },
     }
     if missing:
-        return {"blocks": missing, **frame}
+        return {"blocks": explain_missing(context.translators, panel, scene, frame["controls"]), **frame}
     content = panel.content(scene, *values)
     return _in_parts(content, frame) if isinstance(content, Iterator) else {"blocks": content, **frame}
+
+
+def explain_missing(translators: Translators, panel: Panel, scene: Scene, controls: Mapping[str, object]) -> list[dict]:
+    """Return why this model cannot show a panel, and a button that opens the panel with a model that can.
+
+    The other model translates the same text, or its own first example if it reads another language.
+    """
+    trace = scene.trace
+    model = directions.model_of(translators, trace)
+    content = [
+        blocks.paragraph("Not available for {model}: {panels}.", model=model, panels=panel.title),
+        *(blocks.text(need.message) for need in panel.unmet_needs(scene)),
+    ]
+    route = registry.route_with(panel, trace, translators)
+    if route is None:
+        return [*content, blocks.note("No model that is served here has it.")]
+    same = language_of(route.source) == language_of(parse_direction(trace.direction)[0])
+    examples = directions.sentences(translators, route)
+    link = blocks.to_link(
+        text=trace.source_text if same or not examples else examples[0],
+        direction=route.direction,
+        checkpoint=route.checkpoint,
+        tab=registry.tab_of(panel).name,
+        panel=panel.name,
+        **controls,
+    )
+    return [
+        *content,
+        blocks.action(say("Open it with {model}", model=directions.name_of(translators, route)), link),
+    ]
 
 
 def _in_parts(content: Iterator, frame: dict) -> Generator[dict]:
@@ -165,7 +198,7 @@ def scene_of(context: Context, address: Address | None, fields: Mapping) -> Scen
 
 def by_name() -> dict[str, Panel]:
     """Return all panels by their names."""
-    return {panel.name: panel for panels in PANELS.values() for panel in panels}
+    return {panel.name: panel for panels in registry.PANELS.values() for panel in panels}
 
 
 def _read_object(fields: Mapping, name: str) -> Mapping:

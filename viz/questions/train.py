@@ -184,6 +184,7 @@ def _sentence(update: int, default: measure.Interval, changed: measure.Interval)
     return say("After {n} updates: loss {low} to {high}, reliably higher than the default's {from_} to {to}", **numbers)
 
 
-def place() -> dict:
-    """Return the description of this component's place in the tab Train (see viz.panels.registry.describe_tab)."""
-    return {"name": "toy", "title": say("Train your own"), "panels": [], "component": "train", "options": options()}
+def group() -> dict:
+    """Return the description of this component's group in the tab Train (see viz.panels.registry.describe_tab)."""
+    component = {"name": "toy", "title": say("Train your own"), "component": "train", "options": options()}
+    return {"name": "own", "title": say("Your model"), "panels": [component]}

@@ -353,7 +353,7 @@ def unordered(scene: StopScene) -> Task:
     check_transformer(scene.translator.model)
     changed = _again(scene, positions_off())
     prompt = say("The model is no longer told at which position a word stands. What becomes of the translation?")
-    return _outcome(scene, changed, prompt, view_link(scene, "positions", panel="break"))
+    return _outcome(scene, changed, prompt, view_link(scene, "more", panel="break"))
 
 
 def reordered(scene: StopScene) -> Task:

@@ -246,7 +246,7 @@ def sharper(scene: StopScene) -> Measured:
     return Measured(after - before, points, {"before": tenths(before), "after": tenths(after)})
 
 
-# Measures of how the network is built: the live checks of the tab Verify.
+# Measures of how the network is built: the live checks of the panel Verify.
 
 
 @measure()

@@ -134,7 +134,7 @@ def surveyed_head(scene: StopScene, kind: AttentionKind, statistic: str) -> Head
     if survey is None:
         raise Refusal(
             "There is no survey of this model's heads beside its weights, so nothing is known about what they do in "
-            "general. The tab Heads can run one."
+            "general. More → All heads can run one."
         )
     kind_survey = survey.kinds.get(kind)
     if kind_survey is None or statistic not in kind_survey.statistics:

@@ -82,7 +82,7 @@ def folded(title: str, *blocks: dict) -> dict:
 
 
 def action(words: str, to: dict) -> dict:
-    """A button. to: its target, of to_head(), to_panel() or to_act()."""
+    """A button. to: its target, of to_head(), to_panel(), to_link() or to_act()."""
     return {"type": "action", "text": words, "to": to}
 
 
@@ -179,6 +179,11 @@ def to_head(kind: str, layer: int, head: int, **cell: int) -> dict:
 def to_panel(tab: str, panel: str, **controls: object) -> dict:
     """A target: a panel, with these values of its controls."""
     return {"open": {"tab": tab, "panel": panel, **controls}}
+
+
+def to_link(**fields: str) -> dict:
+    """A target: what a link with these fields shows."""
+    return {"link": fields}
 
 
 def to_act(act: str, slot: str, **data: object) -> dict:
@@ -317,7 +322,7 @@ def token(words: str) -> dict:
 
 
 def button(words: str, to: dict) -> dict:
-    """A cell: a button. to: its target, of to_head(), to_panel() or to_act()."""
+    """A cell: a button. to: its target, of to_head(), to_panel(), to_link() or to_act()."""
     return {"cell": "button", "text": words, "to": to}
 
 

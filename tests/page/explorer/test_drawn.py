@@ -12,7 +12,7 @@ from attention_atlas.viz.wire import payload
 from attention_atlas.viz.wire.codecs import ROOT
 from attention_atlas.viz.wire.readback import PAYLOAD_TOLERANCE
 from bench.made.synthetic import random_trace
-from tests.page.browser import submit, use_modules
+from tests.page.browser import open_more, submit, use_modules
 
 pytestmark = pytest.mark.browser
 CHECK = "#panel-verify tr:has-text('Drawn on the page = trace')"
@@ -55,7 +55,7 @@ def test_invalid_reports_are_refused():
 def test_what_the_page_draws_is_verified_layer_by_layer(tiny_url, open_page):
     page = open_page(tiny_url)
     page.wait_for_selector(".atlas-explorer .thumbnail")
-    page.locator("#tab-verify-button").click()
+    open_more(page, "Verify")
     row = page.locator(CHECK)
     expect(row).to_contain_text("8 of 8 layers", timeout=60_000)
     expect(row.locator(".verdict")).to_have_class("verdict yes")
@@ -84,7 +84,7 @@ def test_drawing_other_weights_fails_verification(tiny_url, open_page, monkeypat
     before = page.evaluate("atlas.explorerMaps.weights().key")
     submit(page, "Zwei Kinder bauen eine Burg.")
     page.wait_for_function("before => atlas.explorerMaps.weights().key !== before", arg=before)
-    page.locator("#tab-verify-button").click()
+    open_more(page, "Verify")
     expect(page.locator(f"{CHECK} .verdict")).to_have_class("verdict no")
 
 

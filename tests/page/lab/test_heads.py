@@ -1,4 +1,4 @@
-"""The tab "Heads" in a real browser: the survey of all heads, a head's card, word links, and taking a survey."""
+"""The panels on heads in a real browser: the survey of all heads, a head's card, word links, and taking a survey."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADS = 96  # of the shipped models: 4 + 4 layers, 3 kinds of attention, 8 heads
 @pytest.mark.long
 def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_app) -> None:
     page = open_app(app_url, width=390, dark=True)
-    panel = open_panel(page, "Heads", "All heads")
+    panel = open_panel(page, "More", "All heads")
     view = panel.get_by_label("show as")
     expect(panel.locator(".head-cell")).to_have_count(HEADS // 3)
     screenshot(page, "heads-grid-390-dark")
@@ -68,7 +68,7 @@ def test_all_heads_by_the_keyboard_on_a_narrow_dark_page(app_url, open_app) -> N
 @pytest.mark.long
 def test_word_links_are_edited_saved_and_used_to_score_every_head(app_url, open_app) -> None:
     page = open_app(app_url)
-    panel = open_panel(page, "Heads", "Word links")
+    panel = open_panel(page, "More", "Word links")
     sides = [panel.get_by_role("group", name=name) for name in ("source", "target")]
     lines = panel.locator(".link-stage line")
     words = sides[1].get_by_role("button").count()
@@ -98,14 +98,14 @@ def test_word_links_are_edited_saved_and_used_to_score_every_head(app_url, open_
         expect(panel.locator(".text.note").first).to_contain_text(note)
     page.get_by_label("the token it writes").locator("visible=true").check()
     expect(panel.locator(".text.note").first).to_contain_text("the token it writes")
-    open_panel(page, "Heads", "Search by example")
+    open_panel(page, "More", "Search by example")
     no_violations(page, "#panel-heads-search")
 
 
 @pytest.mark.long
 def test_a_survey_is_taken_stopped_and_taken_again(tiny_url, open_app) -> None:
     page = open_app(tiny_url)
-    panel = open_panel(page, "Heads", "All heads")
+    panel = open_panel(page, "More", "All heads")
     begin, stop = panel.locator(".take .begin"), panel.get_by_role("button", name="Stop")
     expect(begin).to_have_text(f"Survey {surveys.PAGE_SENTENCES} sentences")
     begin.press("Enter")

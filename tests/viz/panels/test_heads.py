@@ -1,4 +1,4 @@
-"""The tab "Heads": its panels agree with the survey and the trace."""
+"""The panels on heads agree with the survey and the trace."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_formulas_follow_the_models_configuration(tokenizer, changes, phrases) -
         assert any(words in text for text in values), words
 
 
-def test_a_panel_is_a_file_in_the_folder_of_its_tab(tmp_path, monkeypatch) -> None:
+def test_a_panel_is_a_file_in_a_folder_of_its_tab(tmp_path, monkeypatch) -> None:
     (tmp_path / "dummy.py").write_text("""
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.words import for_page, say
@@ -192,10 +192,9 @@ PANEL = Panel("a-dummy", "Map", "look", say("section"), lambda scene: [])
 """)
     monkeypatch.setattr(inside, "__path__", [*inside.__path__, str(tmp_path)])
     tab = next(tab for tab in registry.TABS if tab.name == "inside")
-    assert [panel.name for panel in registry.load_panels(tab)] == [
-        *(panel.name for panel in registry.PANELS["inside"]),
-        "a-dummy",
-    ]
+    before = [panel.name for panel in tab.panels]
+    monkeypatch.setitem(registry.PANELS, "inside", registry.load_panels("inside"))
+    assert [panel.name for panel in tab.panels] == [*before, "a-dummy"]
 
 
 def test_panel_names_are_unique_and_boxes_of_the_map_open_panels(scene) -> None:
@@ -351,8 +350,8 @@ def test_a_translation_for_every_tab_is_an_address_and_what_is_asked_about_it(co
 def test_what_the_page_is_told_of_a_tab_is_all_of_its_panels_and_json(tiny_translator) -> None:
     for tab in registry.TABS:
         payload = json.loads(json.dumps(for_page(registry.describe_tab(tab, [tiny_translator.config]))))
-        values = [panel for place in payload["places"] for panel in place["panels"]]
-        assert [panel["name"] for panel in values] == [panel.name for panel in registry.PANELS[tab.name]]
+        values = [panel for group in payload["groups"] for panel in group["panels"]]
+        assert [panel["name"] for panel in values] == [panel.name for panel in tab.panels]
         for panel in values:
             assert list(panel["controls"]) == panels.named(panel["name"]).fields
             for control in panel["controls"].values():

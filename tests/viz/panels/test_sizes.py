@@ -49,7 +49,7 @@ def controls_of(tiny_translator, small_translator) -> Callable[[str], dict[str, 
     def controls(first: str) -> dict[str, list[dict]]:
         configs = [translator.config for translator in orders[first]]
         tabs = [registry.describe_tab(tab, configs) for tab in registry.TABS]
-        panels = [panel for tab in tabs for place in tab["places"] for panel in place["panels"]]
+        panels = [panel for tab in tabs for group in tab["groups"] for panel in group["panels"]]
         return {panel["name"]: list(panel["controls"].values()) for panel in panels}
 
     return controls

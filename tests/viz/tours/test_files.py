@@ -31,7 +31,8 @@ def test_every_stop_names_existing_parts():
         tab, panel = stop.open["tab"], stop.open.get("panel")
         assert tab in titles and stop.look, stop.title
         if panel:
-            assert panel in [panel.name for panel in registry.PANELS[tab]], stop.title
+            (shown,) = (described for described in registry.TABS if described.name == tab)
+            assert panel in [panel.name for panel in shown.panels], stop.title
         assert stop.head is None or stop.head in HEADS, stop.title
         assert stop.ask is None or stop.ask in ASKS, stop.title
         assert {"text", "direction", "checkpoint", "query", "step"}.isdisjoint(stop.open), stop.title

@@ -109,7 +109,7 @@ def test_every_claim_holds_for_the_shipped_model(shipped_translators, shipped_st
 def in_the_picture(translator: Translator, tour: Tour, direction: str, stop: Stop, view: dict) -> list[str]:
     """Return the numbers that the view of a stop shows about its claim, as the page formats them."""
     trace = translator.translate(view["text"], direction)
-    if view["tab"] == "heads":
+    if view.get("panel") == "heads-survey":
         kind, layer, head = AttentionKind(view["kind"]), int(view["layer"]) - 1, int(view["head"]) - 1
         return [
             share(

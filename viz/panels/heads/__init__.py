@@ -1,1 +1,1 @@
-"""The panels of the tab "Heads"."""
+"""The panels on heads, of the tab "More"."""

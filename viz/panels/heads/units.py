@@ -85,7 +85,7 @@ def _table(scene: Scene, read: Units) -> dict:
     for number in strongest.tolist():
         token = scene.trace.source_tokens[int(values[:, number].argmax())]
         best = np.argsort(-peaks[:, number])[:SENTENCES].tolist()
-        link = blocks.to_panel("heads", NAME, layer=read.layer + 1, units=kind, unit=number + 1)
+        link = blocks.to_panel("more", NAME, layer=read.layer + 1, units=kind, unit=number + 1)
         rows.append(
             [
                 blocks.button(str(number + 1), link),

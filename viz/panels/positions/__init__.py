@@ -1,1 +1,1 @@
-"""The panels of the tab "Positions": how the model tells positions apart, and what breaks without them."""
+"""The panels on positions, of the tab "More": how the model tells positions apart, and what breaks without them."""

@@ -1,1 +1,1 @@
-"""The panels of the tab "Verify": every claim checked on the sentence, BLEU, translation pairs, trust signals."""
+"""The panels that verify, of the tab "More": claims checked on the sentence, BLEU, translation pairs, trust signals."""

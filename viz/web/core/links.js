@@ -17,14 +17,20 @@ export const panelLinks = {};
 /** @type {Record<string, ((link: Link) => void) | undefined>} tab -> opens a panel and sets its controls; explorer: a head */
 export const tabOpeners = {};
 
+// Groups of the tab "More". Links may name them as tabs.
+const GROUPS_OF_MORE = ["heads", "positions", "verify"];
+
 /** @type {{link: Link | null}} the link that was opened last, for a tab that is still being built */
 export const opened = { link: null };
 
 /**
  * Open a tab and a panel, and set the panel's controls. Waits for the tab while the page is being built.
- * @param {Link} link @param {number} [frames] to wait at most
+ * @param {Link} fields of the link @param {number} [frames] to wait at most
  */
-export function openLink(link, frames = 600) {
+export function openLink(fields, frames = 600) {
+  const link = GROUPS_OF_MORE.includes(fields.tab)
+    ? { ...fields, tab: "more", group: fields.tab }
+    : fields;
   opened.link = link;
   const tab = document.getElementById(`tab-${link.tab}-button`);
   if (tab) {
@@ -92,11 +98,10 @@ addEventListener("hashchange", () => (savedPage = sentenceToRestore = null));
 addEventListener("pagehide", () => {
   if (sentenceToRestore) return;
   const view = explorerLink(),
-    tab = openTab(),
     typed = /** @type {any} */ (document.querySelector("#source-text :is(textarea, input)"))?.value,
     pending = pendingTranslation();
   if (!view.has("text")) return;
-  if (tab) view.set("tab", tab.id.replace("tab-", ""));
+  namePanel(view);
   if (pending) view.set("text", pending.text);
   const { toy } = store.state;
   const saved = { hash: location.hash, view: String(view), typed, asked: pending, toy };
@@ -149,19 +154,23 @@ export const openTab = () =>
 export const openPanel = () =>
   [...(openTab()?.querySelectorAll("[id^=panel-]") ?? [])].find(isVisible);
 
-/** Return what the open tab shows as the fields of a link: its own fields, {tab} and {panel}. */
-export function viewLink() {
+/** Let the fields of a link name the open tab, its panel and the panel's controls. @param {URLSearchParams} fields */
+function namePanel(fields) {
   const tab = openTab(),
-    name = tab?.id.replace("tab-", "") ?? "";
-  const fields = new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? "");
-  if (tab) fields.set("tab", name);
-  const panel = openPanel()?.id.replace("panel-", "");
+    panel = openPanel()?.id.replace("panel-", "");
+  if (tab) fields.set("tab", tab.id.replace("tab-", ""));
   if (panel) fields.set("panel", panel);
   else fields.delete("panel");
   // An empty menu means the explorer's selection, which the link has already.
   for (const [field, value] of Object.entries(panelLinks[panel ?? ""] ?? {}))
     if (value !== "") fields.set(field, value);
   return fields;
+}
+
+/** Return what the open tab shows as the fields of a link: its own fields, {tab} and {panel}. */
+export function viewLink() {
+  const name = openTab()?.id.replace("tab-", "") ?? "";
+  return namePanel(new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? ""));
 }
 
 /** Return the fields of a link to a translation. @param {Translation} translation @param {Link} [more] fields */

@@ -200,7 +200,7 @@ export function survey(block, afterInsert, api) {
         ? state.chosen
         : state;
     return linkFields(block.link, {
-      tab: "heads",
+      tab: "more",
       panel: "heads-survey",
       ...Object.fromEntries(Object.entries(LINKED).map(([name, field]) => [field, state[name]])),
       kind,
@@ -265,7 +265,7 @@ export function survey(block, afterInsert, api) {
   ]);
   afterInsert.push(() => {
     restoreCurrent = () => root.isConnected && restore();
-    tabLinks.heads = () => (root.offsetParent ? linkOfView() : tabLinks.explorer());
+    tabLinks.more = () => (root.offsetParent ? linkOfView() : tabLinks.explorer());
     restore();
   });
   return root;

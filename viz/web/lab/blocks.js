@@ -85,13 +85,14 @@ function drawCell(cell, api) {
 
 /**
  * Follow the target of a click.
- * @param {{look?: any, open?: any, ask?: any, act?: string, slot?: string, data?: object}} to a head for the explorer, a link's
- *   fields, a question of the tab "Why", or a question of the panel
+ * @param {{look?: any, open?: any, link?: any, ask?: any, act?: string, slot?: string, data?: object}} to a head for the explorer, a
+ *   panel's fields of a link, all fields of a link, a question of the tab "Why", or a question of the panel
  * @param {Panel} api
  */
 function follow(to, api) {
   if (to.look) showHead(to.look);
   else if (to.open) api.openLink(to.open);
+  else if (to.link) location.hash = String(new URLSearchParams(to.link));
   else if (to.ask) askQuestion(to.ask);
   else api.askForSlot(to.act, to.slot, to.data);
 }

@@ -7,10 +7,10 @@ import { listenForPresentation, openViews, present } from "../present/start.js";
 import { openSheet, startTour } from "../tour/guide.js";
 import { closeOnLeave, createDisplayMenu } from "./display.js";
 
-// A scrollable strip of tabs shows the tab that a link or a tour opened.
+// The page's strip of tabs scrolls to the tab that a link or a tour opened.
 function keepInSight(strips) {
   const show = (tab) => {
-    const strip = tab.closest(".tab-container:not(.visually-hidden), .atlas-lab .strip");
+    const strip = tab.closest(".tab-container:not(.visually-hidden)");
     if (strip && tab.getAttribute("aria-selected") === "true") scrollToCell(strip, tab);
   };
   strips.querySelectorAll("[aria-selected]").forEach(show);

@@ -49,7 +49,14 @@ function scoreTable({ scores }) {
   return el("div", { class: "scroll" }, scoresTable);
 }
 
-function createModelSection(about) {
+// Return [reason, titles of panels] of the panels that the model cannot show.
+const lackingByReason = (lacking) =>
+  [...Map.groupBy(lacking, ({ why }) => toText(why))].map(([why, entries]) => [
+    why,
+    [...new Set(entries.map(({ panel }) => toText(panel)))].join(", "),
+  ]);
+
+function createModelSection({ about, model }) {
   const size = about.parameters
     ? ` ${t("{n} million parameters.", { n: (about.parameters / 1e6).toFixed(1) })}`
     : "";
@@ -61,8 +68,8 @@ function createModelSection(about) {
     ]),
     about.origin ? el("p", {}, about.origin) : null,
     about.notes.map((note) => el("p", { lang: "en" }, note)),
-    about.lacking.map(({ panel, why }) =>
-      el("p", {}, t("Does not apply here: {panel}.", { panel }), " ", why),
+    lackingByReason(about.lacking).map(([why, panels]) =>
+      el("p", {}, t("Not available for {model}: {panels}.", { model, panels }), " ", why),
     ),
     scoreTable(about),
   ]);
@@ -195,7 +202,7 @@ export default function translation(root, api) {
       searching,
       el("p", { class: "facts" }, value.facts.map(toText).join("  ·  ")),
       ...(value.invitation ? [] : [row(t("reads"), value.source), row(t("writes"), value.target)]),
-      createModelSection(value.about),
+      createModelSection(value),
     );
     if (value.invitation)
       return root.replaceChildren(
