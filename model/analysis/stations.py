@@ -121,6 +121,14 @@ def add_and_norm(record: SubLayerRecord) -> AddAndNorm:
     )
 
 
+@torch.inference_mode()
+def stream_vectors(record: SubLayerRecord) -> dict[str, np.ndarray]:
+    """Return one sub-layer's vectors, each float32 [token, d_model]: the stream before it, what its function reads and
+    adds, and the stream after it."""
+    vectors = {"before": record.before, "read": record.read, "added": record.added, "after": record.after}
+    return {name: _numpy(vector[0]) for name, vector in vectors.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class NormNumbers:
     """A norm's formula with one token's numbers, in float64.

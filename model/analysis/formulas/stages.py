@@ -254,6 +254,15 @@ def join_heads(
     return JoinedHeads(contexts, outputs, bias, outputs.sum(0) + bias, added[query])
 
 
+@torch.inference_mode()
+def head_lengths(translator: Translator, output: ForwardOutput, kind: AttentionKind, layer: int) -> np.ndarray:
+    """Return the length of what each head adds through its own rows of W_O, float32 [heads, query]."""
+    record, matrix = output.attention(kind, layer), translator.model.attention(kind, layer).output.weight
+    contexts = (applied_weights(record).float() @ record.values.float())[0]  # [heads, query, d_k]
+    by_head = matrix.float().T.reshape(len(contexts), contexts.shape[-1], -1)  # [heads, d_k, d_model]
+    return (contexts @ by_head).norm(dim=-1).cpu().numpy()
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreMatrix:
     """The scores of every query and key of one head, float64 [query, key].
