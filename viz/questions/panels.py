@@ -57,7 +57,9 @@ def page_panel(context: Context, address: Address | None, fields: Mapping) -> An
     if missing:
         return {"blocks": explain_missing(context.translators, panel, scene, frame["controls"]), **frame}
     content = panel.content(scene, *values)
-    return _in_parts(content, frame) if isinstance(content, Iterator) else {"blocks": content, **frame}
+    if isinstance(content, Iterator):
+        return _in_parts(content, frame)
+    return {"blocks": blocks.arrange(content), **frame}
 
 
 def explain_missing(translators: Translators, panel: Panel, scene: Scene, controls: Mapping[str, object]) -> list[dict]:
@@ -92,7 +94,7 @@ def explain_missing(translators: Translators, panel: Panel, scene: Scene, contro
 
 def _in_parts(content: Iterator, frame: dict) -> Generator[dict]:
     for blocks_so_far in content:
-        yield {"blocks": blocks_so_far, **frame, "more": True}
+        yield {"blocks": blocks.arrange(blocks_so_far), **frame, "more": True}
     yield {"more": False}
 
 

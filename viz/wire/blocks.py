@@ -21,6 +21,29 @@ from attention_atlas.viz.words import Words, for_page
 THOUSANDS = "\u202f"  # separates thousands: a narrow no-break space, as in viz/web/core/language.js
 
 
+# The parts of a panel below its lead, in their order: what is chosen there, the pictures, the numbers, the method.
+CHOICES = ("take", "pick", "words")
+PICTURES = (
+    *("figure", "flow", "frames", "maps", "bars", "marked", "cards"),
+    *("matrix", "heads", "grid", "survey", "links"),
+)
+METHOD = ("text", "formula", "folded")
+
+
+def arrange(content: Iterable[dict]) -> list[dict]:
+    """Put the blocks of a panel in order: choices, pictures, numbers, method. Rows, stacks and slots stay together."""
+    return sorted(content, key=_rank)
+
+
+def _rank(block: dict) -> int:
+    name = block["type"]
+    if name in ("row", "stack"):
+        return min(map(_rank, block["blocks"]), default=2)
+    if name == "slot":  # whose answer has numbers
+        return min([2, *map(_rank, block["blocks"])])
+    return 0 if name in CHOICES else 1 if name in PICTURES else 3 if name in METHOD else 2
+
+
 def text(words: str, *, tone: str = "plain") -> dict:
     """A paragraph. tone: "plain", "note" (muted), "good" or "bad" (coloured)."""
     return {"type": "text", "text": words, "tone": tone}

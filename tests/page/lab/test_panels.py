@@ -58,6 +58,21 @@ LACKING = Panel(
     controls=DUMMY.controls,
     needs=(WAVES, Need(lambda scene: scene.translator.config.d_model > 9999, LOOK)),
 )
+NUMBERS = Panel(
+    "numbers",
+    "Numbers",
+    LOOK,
+    SECTION,
+    lambda scene: [
+        blocks.table(
+            ("Place", "Time", "Share", "Word", "Weight"),
+            [
+                [str(3 * 10**i), f"{7 * 10**i} ms", blocks.bar(0.5, str(10**i)), "a b"[i:], blocks.shade(0.5, f"{i}")]
+                for i in range(3)
+            ],
+        )
+    ],
+)
 STREAMING = Panel("streaming", "Streaming", LOOK, SECTION, compute_in_parts)
 SLOW = Panel("slow", "Slow", LOOK, SECTION, compute_slowly, controls=(Slider("Number", 0, 9, 1),), stops=True)
 # Delay the page's view of panel answers until all of their parts have arrived.
@@ -71,10 +86,17 @@ LATE = """(() => {
 })()"""
 
 
+# Where the texts of a table's columns end, [column][row], in pixels.
+ENDS = """(table) => [...table.rows[1].cells].map((_, i) => [...table.rows].map(({ cells }) => {
+  const range = document.createRange();
+  range.selectNodeContents(cells[i].querySelector(".bar span, .shade") ?? cells[i]);
+  return Math.round(range.getBoundingClientRect().right); }))"""
+
+
 @pytest.fixture(scope="module")
 def url(serve, tiny_translator) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, STREAMING, SLOW))
+        patch.setitem(registry.PANELS, "verify", (*registry.PANELS["verify"], DUMMY, LACKING, NUMBERS, STREAMING, SLOW))
         yield serve(shell.build(Translators([tiny_translator])))
 
 
@@ -96,6 +118,13 @@ def test_a_registered_panel_works_with_its_controls_and_needs(url, open_page, ti
     expect(page.locator("#panel-lacking .atlas-panel")).to_contain_text("Not available for German → English: Lacking.")
     expect(page.locator("#panel-lacking .atlas-panel")).to_contain_text("Look at this.")
     expect(page.locator("[role=tabpanel]:visible input:visible")).to_have_count(0)  # no controls
+
+
+def test_columns_of_numbers_are_aligned_at_their_right(url, open_page) -> None:
+    page = open_page(f"{url}#tab=verify&panel=numbers")
+    place, time_, share, word, weight = page.locator("#panel-numbers table").evaluate(ENDS)
+    assert all(len(set(column)) == 1 for column in (place, time_, share[1:], weight[1:])), (place, time_, share, weight)
+    assert len(set(word)) > 1, "words begin at one edge"
 
 
 def test_moving_a_control_replaces_a_running_stream(url, open_page) -> None:

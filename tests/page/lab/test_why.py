@@ -116,6 +116,25 @@ def test_a_token_is_pinned_compared_tested_and_linked(app_url, open_app, trace, 
     wait_for_answer(linked, row, 0)
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_question_stands_above_its_answer_which_folds_to_its_headline(tiny_url, open_page, width) -> None:
+    page = open_page(f"{tiny_url}#tab=why", width=width, height=844)
+    headline, picture = page.locator(f"{QUESTION} .headline"), page.locator(".why-picture")
+    expect(picture).to_be_visible()
+    pressed = page.locator(f"{QUESTION} .chip[aria-pressed=true]")
+    parts = [*pressed.all(), headline, picture]
+    tops = [part.bounding_box()["y"] for part in parts]
+    assert len(tops) == 4 and tops == sorted(tops), tops
+    for chip in pressed.all():  # in a row that scrolls on a phone
+        expect(chip).to_be_in_viewport(ratio=0.9)
+    page.locator("#why-fold > summary").click()
+    expect(picture).to_be_hidden()
+    expect(headline).to_be_visible()
+    expect(page.locator("#why-tabs")).to_be_visible()
+    page.locator("#why-fold > summary").click()
+    expect(picture).to_be_visible()
+
+
 @pytest.mark.long
 def test_a_narrow_page_opens_with_a_question(app_url, open_app, trace, shipped_translators) -> None:
     page = open_app(f"{app_url}#tab=why&panel=why-tokens", width=390, dark=True, locale="de-DE")

@@ -28,7 +28,7 @@ def scene(tmp_path_factory) -> Scene:
 
 def test_attention_shows_content_bias_and_their_sum(scene):
     content = panels.contents(panels.named("attention"), scene, "", 1, 2, 1, 10)[-1]
-    (table,) = [block for block in content if block["type"] == "table"]
+    (table,) = panels.blocks_of(content, "table")
     assert len(table["columns"]) == len(table["rows"][1]) == 11
 
 

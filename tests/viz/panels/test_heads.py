@@ -27,7 +27,7 @@ from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.wire.survey import MARKS
 from attention_atlas.viz.words import for_page
 from tests.conftest import SENTENCES
-from tests.viz.panels.panels import begin, numbers_of
+from tests.viz.panels.panels import begin, block_of, numbers_of
 
 ENCODER = AttentionKind.ENCODER_SELF
 
@@ -156,8 +156,8 @@ def test_word_links_start_with_the_row_that_aligns_best(scene, surveyed):
 
 def test_a_pinned_cell_ranks_heads_by_the_pattern_it_shows(scene, surveyed):
     content = search.search(scene)
-    assert "The pinned cell" in content[0]["text"]
-    ranking = content[1]["blocks"][0]
+    assert "The pinned cell" in block_of(content, "text")["text"]
+    ranking = block_of(content, "table")
     assert str(ranking["columns"][1]) == "own position"
     values = surveyed.survey.directions["de-en"].kinds[ENCODER].statistics["itself"].value
     layer, head = np.unravel_index(values.argmax(), values.shape)

@@ -208,24 +208,25 @@ def test_panel_names_are_unique_and_boxes_of_the_map_open_panels(scene) -> None:
 def test_attention_panel_shows_the_selected_head(scene) -> None:
     content = attention.attention(scene, "", 0, 0, 0)
     weights = scene.trace.decoder_self.weights[2, 3, 1]
-    assert "Decoder self-attention, layer 3, head 4, query 2: reads " in content[0]["text"]
-    rows = content[2]["rows"][1:]
+    assert "Decoder self-attention, layer 3, head 4, query 2: reads " in panels.block_of(content, "text")["text"]
+    rows = panels.block_of(content, "table")["rows"][1:]
     assert [row[7]["share"] for row in rows] == [pytest.approx(float(w), abs=1e-4) for w in weights]
     assert [row[5] == "masked" for row in rows] == [key > 1 for key in range(len(weights))]
-    other = attention.attention(scene, "cross", 1, 2, 2)
+    other = panels.block_of(attention.attention(scene, "cross", 1, 2, 2), "table")
     cross = scene.trace.cross.weights[0, 1, 1]
-    assert [row[7]["share"] for row in other[2]["rows"][1:]] == [pytest.approx(float(w), abs=1e-4) for w in cross]
+    assert [row[7]["share"] for row in other["rows"][1:]] == [pytest.approx(float(w), abs=1e-4) for w in cross]
 
 
 def test_dropout_of_one_query_is_off_by_default_and_changes_the_output(scene) -> None:
     at = {"kind": "decoder_self", "layer": 1, "head": 1, "query": 3}
     record = scene.output.attention(AttentionKind.DECODER_SELF, 0)
     weights, values = (x[0, 0].double().numpy() for x in (record.weights[:, :, 2], record.values))
-    (plain,) = panels.contents(panels.named("attention"), scene, *at.values(), None)
-    assert "after dropout" not in plain[2]["columns"] and plain[2]["foot"][-2]["text"] == "1.00"
-    np.testing.assert_allclose(plain[2]["foot"][-1]["values"], weights @ values, rtol=1e-3, atol=1e-5)
+    (content,) = panels.contents(panels.named("attention"), scene, *at.values(), None)
+    plain = panels.block_of(content, "table")
+    assert "after dropout" not in plain["columns"] and plain["foot"][-2]["text"] == "1.00"
+    np.testing.assert_allclose(plain["foot"][-1]["values"], weights @ values, rtol=1e-3, atol=1e-5)
     used = dropped(weights, 0.5)
-    table = attention.attention(scene, *at.values(), 50)[2]
+    table = panels.block_of(attention.attention(scene, *at.values(), 50), "table")
     column = table["columns"].index("after dropout")
     assert [float(row[column]["text"]) for row in table["rows"][1:]] == pytest.approx(list(used), rel=1e-2)
     for share, value, row in zip(used, values, table["rows"][1:]):
@@ -282,10 +283,10 @@ def drawn(scene: Scene) -> Scene:
 
 def test_verify_reports_progress_and_passes(scene) -> None:
     pictures = list(checks.check_all(drawn(scene)))
-    last = pictures[-1]
-    assert last[0]["tone"] == "good" and f"All {len(last[1]['rows'])} checks passed" in last[0]["text"]
-    assert len(last[1]["rows"]) == len(CHECKS) + 4 + len(FORMATS)
-    assert all(row[1]["passed"] is True for row in last[1]["rows"])
+    verdict, table = pictures[-1][0]["blocks"]
+    assert verdict["tone"] == "good" and f"All {len(table['rows'])} checks passed" in verdict["text"]
+    assert len(table["rows"]) == len(CHECKS) + 4 + len(FORMATS)
+    assert all(row[1]["passed"] is True for row in table["rows"])
     json.dumps(pictures, allow_nan=False)
 
 
@@ -296,16 +297,16 @@ def test_a_failing_check_is_shown_as_failing(one_scene, monkeypatch) -> None:
         return {kind: np.roll(weights, 1, axis=1) for kind, weights in honest(trace).items()}
 
     monkeypatch.setattr(checks.readback, "drawn_maps", swapped)
-    last = list(checks.check_all(drawn(one_scene)))[-1]
-    assert last[0]["tone"] == "bad" and "Notebook grid = trace" in last[0]["text"]
-    failing = {row[0]: row[1]["passed"] for row in last[1]["rows"]}
+    verdict, table = list(checks.check_all(drawn(one_scene)))[-1][0]["blocks"]
+    assert verdict["tone"] == "bad" and "Notebook grid = trace" in verdict["text"]
+    failing = {row[0]: row[1]["passed"] for row in table["rows"]}
     assert failing["Notebook grid = trace"] is False and sum(not passed for passed in failing.values()) == 1
 
 
 def test_an_invalid_report_of_drawn_maps_fails_its_check(one_scene) -> None:
     """test_drawn.py, of the page, tries all kinds of reports."""
     last = list(checks.check_all(replace(one_scene, drawn={"key": one_scene.trace.key, "layers": None})))[-1]
-    row = next(row for row in last[1]["rows"] if row[0] == "Drawn on the page = trace")
+    row = next(row for row in panels.block_of(last, "table")["rows"] if row[0] == "Drawn on the page = trace")
     assert row[1]["passed"] is False and "not drawn this translation yet" in row[6]
 
 
@@ -333,6 +334,15 @@ def test_an_answer_holds_the_ends_of_sliders_and_the_texts_of_this_sentence(cont
     example = Address.of(tiny_translator.translate(first.text, "de-en"))
     for typed, text in (({}, first.reference), ({"set1": ""}, ""), ({"set1": " A boat. "}, "A boat.")):
         assert page_panel(context, example, {"panel": "bleu", "controls": typed})["controls"]["set1"] == text
+
+
+def test_the_page_gets_a_panels_picture_before_its_numbers_and_formulas(context, tiny_translator) -> None:
+    address = Address.of(tiny_translator.translate("Der Hund"))
+    answer = page_panel(context, address, {"panel": "projections"})
+    names = [block["type"] for block in answer["blocks"]]
+    assert names.index("maps") < names.index("facts") < names.index("formula")
+    parts = page_panel(context, address, {"panel": "verify"})
+    assert [block["type"] for block in next(parts)["blocks"]] == ["stack"]
 
 
 def test_a_translation_for_every_tab_is_an_address_and_what_is_asked_about_it(context, tiny_translator) -> None:

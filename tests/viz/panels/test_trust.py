@@ -132,7 +132,7 @@ def test_the_panel_compares_the_model_with_records_of_its_training(tokenizer, tm
     trace = translator.trace("Zwei rote Kinder malen.", target="Two red children paint.")
     same = compare_models((translator, trace), (translator, trace))
     for content, is_same in ((first, False), (last, True)):
-        _, table, cka, *heads = content
+        (_, table), cka, *heads = content[0]["blocks"], *content[1:]
         words, losses = [row[0]["text"] for row in table["rows"]], [float(row[2]["text"][1:]) for row in table["rows"]]
         assert words == [*same.words] and losses == pytest.approx(-same.log_probability[0], abs=0.006)
         assert all((row[3] in ("+0.00", "−0.00")) is is_same for row in table["rows"])
@@ -143,7 +143,8 @@ def test_the_panel_compares_the_model_with_records_of_its_training(tokenizer, tm
     del history.records[0]["products_encoder_0"], history.records[0]["products_decoder_0"]
     del history.records[0]["log_probability_0"]
     history.save()
-    _, table, unknown, *_ = named("moments").content(recorded, 1)
+    probabilities, unknown, *_ = named("moments").content(recorded, 1)
+    table = block_of([probabilities], "table")
     (row,) = table["rows"]
     assert row[0]["text"] == "Two red children paint." and float(row[2]["text"][1:]) == pytest.approx(
         -trace.log_probability.sum(), abs=0.006

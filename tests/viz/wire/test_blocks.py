@@ -24,3 +24,11 @@ def test_strips_of_a_column_share_their_scale():
 def test_a_fact_formats_its_number_and_fills_in_its_remark():
     assert blocks.fact("Error", np.float32(0.25), "of {n} heads", n=3) == ("Error", "0.250", "of 3 heads")
     assert blocks.fact("Time", "7 ms", "a step")[1] == "7 ms"
+
+
+def test_panels_show_pictures_before_numbers_and_the_method_last():
+    text, formula, facts = blocks.text("why"), blocks.formula("a + b"), blocks.facts()
+    maps, table = blocks.maps(), blocks.table(["a"], [["0"]])
+    titled = blocks.stack(blocks.text("of this map"), maps)
+    assert blocks.arrange([text, formula, facts, titled, table, maps]) == [titled, maps, facts, table, text, formula]
+    assert blocks.arrange([text, blocks.stack(text, table), blocks.work("key", "Begin", "slow")])[-1] == text

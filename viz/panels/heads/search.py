@@ -40,7 +40,7 @@ def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     if not named:
         strong = maps.weights[..., selection.query, selection.key]
         none = blocks.paragraph("It is an example of none of the statistics: these heads put the most weight on it.")
-        return [pinned, none, _ranking(strong, say("weight on the cell"))]
+        return [blocks.stack(pinned, none, _ranking(strong, say("weight on the cell")))]
     parts, allowed = [pinned], cells.allowed_cells(selection.kind, *maps.weights.shape[2:])
     for name in named:
         now = cells.measure_weights(maps.weights, allowed, {name: places[name]})[name].values
@@ -48,7 +48,7 @@ def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
         parts.append(
             blocks.row(_ranking(values, STATISTICS[name].title, now), *_sentences(scene, survey, name, values))
         )
-    return parts
+    return [blocks.stack(*parts)]
 
 
 def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) -> dict:
@@ -113,7 +113,8 @@ def _describe(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     if not survey or name not in survey.statistics:
         return [most]
     values = survey.statistics[name].value
-    return [most, blocks.row(_ranking(values, STATISTICS[name].title), *_sentences(scene, survey, name, values))]
+    ranking = blocks.row(_ranking(values, STATISTICS[name].title), *_sentences(scene, survey, name, values))
+    return [blocks.stack(most, ranking)]
 
 
 PANEL = Panel(

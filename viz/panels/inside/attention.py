@@ -83,19 +83,23 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
         )
         facts.append((say("Dropout"), f"{dropout}%", draw))
     return [
-        blocks.text(title),
         blocks.formula(f"softmax(q·kᵀ{f' / √{width}' * stages.divided}{' + B' * biased}) · v"),
-        blocks.table(
-            headings,
-            [query_row, *zip(*cells, strict=True)],
-            foot=foot,
-            marked=(int(stages.weights.argmax()) + 1,),
-            caption=say("{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=width),
+        blocks.stack(
+            blocks.text(title),
+            blocks.table(
+                headings,
+                [query_row, *zip(*cells, strict=True)],
+                foot=foot,
+                marked=(int(stages.weights.argmax()) + 1,),
+                caption=say(
+                    "{n} dimensions per strip; blue is negative, orange positive, one scale per column.", n=width
+                ),
+            ),
+            *_all_queries(scene, resolve(scene, kind, layer, head, query), width),
         ),
         blocks.facts(
             *facts, blocks.fact("Largest error", stages.error, "these stages against the model's own weights")
         ),
-        *_all_queries(scene, resolve(scene, kind, layer, head, query), width),
     ]
 
 

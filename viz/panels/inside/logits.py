@@ -28,28 +28,32 @@ def logits(scene: Scene, step: int) -> list[dict]:
     )
     over_tokens = say("over {n} tokens", n=config.num_target_tokens)
     return [
-        blocks.paragraph("Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix),
         blocks.formula(formulas.logits(config)),
         *([never] if banned else []),
-        blocks.row(
-            blocks.columns(
-                (say("Next token"), [blocks.token(labels.display(token)) for token in candidates.tokens]),
-                ("logit", map(blocks.number, candidates.logits)),
-                ("exp(logit − log Σ)", map(blocks.number, np.exp(candidates.logits - candidates.log_sum))),
-                (say("probability"), [blocks.bar(p, blocks.compact(p)) for p in candidates.probabilities]),
-                marked=np.flatnonzero(candidates.ids == trace.target_ids[at]).tolist(),
-                caption=say("The best 20 of the whole vocabulary; the token taken is marked."),
+        blocks.stack(
+            blocks.paragraph(
+                "Step {n} of {total}, after {prefix}", n=at + 1, total=len(trace.target_ids), prefix=prefix
             ),
-            blocks.facts(
-                ("log Σ exp(logits)", blocks.compact(candidates.log_sum), over_tokens),
-                blocks.fact(
-                    "Entropy",
-                    say("{bits} bits", bits=f"{candidates.entropy:.2f}"),
-                    "the {rest} besides the most probable token is spread over {n} tokens",
-                    rest=f"{1 - candidates.probabilities[0]:.1%}",
-                    n=config.num_target_tokens - 1,
+            blocks.row(
+                blocks.columns(
+                    (say("Next token"), [blocks.token(labels.display(token)) for token in candidates.tokens]),
+                    ("logit", map(blocks.number, candidates.logits)),
+                    ("exp(logit − log Σ)", map(blocks.number, np.exp(candidates.logits - candidates.log_sum))),
+                    (say("probability"), [blocks.bar(p, blocks.compact(p)) for p in candidates.probabilities]),
+                    marked=np.flatnonzero(candidates.ids == trace.target_ids[at]).tolist(),
+                    caption=say("The best 20 of the whole vocabulary; the token taken is marked."),
                 ),
-                blocks.fact("All other tokens", candidates.rest, "probability together"),
+                blocks.facts(
+                    ("log Σ exp(logits)", blocks.compact(candidates.log_sum), over_tokens),
+                    blocks.fact(
+                        "Entropy",
+                        say("{bits} bits", bits=f"{candidates.entropy:.2f}"),
+                        "the {rest} besides the most probable token is spread over {n} tokens",
+                        rest=f"{1 - candidates.probabilities[0]:.1%}",
+                        n=config.num_target_tokens - 1,
+                    ),
+                    blocks.fact("All other tokens", candidates.rest, "probability together"),
+                ),
             ),
         ),
     ]

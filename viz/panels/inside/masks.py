@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 
@@ -53,7 +52,7 @@ def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
             m=len(batch.causal),
         ),
         explained,
-        *chain.from_iterable(sentences),
+        *sentences,
         blocks.facts(
             blocks.fact(
                 "Ids and lengths agree",
@@ -82,7 +81,7 @@ def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
 
 def _sentence(
     batch: padding.BatchMasks, sentence: int, output: ForwardOutput | None, places: dict[AttentionKind, Selection]
-) -> list[dict]:
+) -> dict:
     """Draw the masks of one sentence of the batch, or its weights if there is an output. places: layer and head."""
     source, read = ([labels.display(token) for token in tokens[sentence]] for tokens in (batch.tokens, batch.inputs))
     steps = labels.pair_names(batch.inputs[sentence], batch.traces[sentence].target_tokens)
@@ -114,7 +113,7 @@ def _sentence(
             )
             for kind, place in places.items()
         ]
-    return [title, blocks.maps(*pictures)]
+    return blocks.stack(title, blocks.maps(*pictures))
 
 
 def _closed_row(output: ForwardOutput, batch: padding.BatchMasks) -> list[dict]:

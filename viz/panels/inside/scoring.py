@@ -31,8 +31,7 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
 
     trained = {True: say("trained"), False: say("an illustration: never trained so")}
     return [
-        blocks.text(title),
-        blocks.bars(*charts),
+        blocks.stack(blocks.text(title), blocks.bars(*charts)),
         blocks.folded(
             say("Scores, and where each function is from"),
             blocks.columns(

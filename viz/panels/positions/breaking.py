@@ -77,18 +77,20 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
             ),
             legend=(say("as it is"), say("with {change}", change=CHOICES[choice])),
         ),
-        blocks.paragraph(
-            "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the same map, "
-            "1: nothing in common). One scale for all three."
+        blocks.stack(
+            blocks.paragraph(
+                "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the same "
+                "map, 1: nothing in common). One scale for all three."
+            ),
+            blocks.row(*(_changes(kind, changes, largest) for kind, changes in comparison.changes.items())),
         ),
-        blocks.row(*(_changes(kind, changes, largest) for kind, changes in comparison.changes.items())),
-        *([] if blindness is None else _blindness(blindness)),
+        *([] if blindness is None else [_blindness(blindness)]),
     ]
 
 
-def _blindness(blindness: OrderBlindness) -> list[dict]:
+def _blindness(blindness: OrderBlindness) -> dict:
     verdict = say("blind: the same vectors in another order") if blindness.encoder_off < 1e-5 else say("not blind")
-    return [
+    return blocks.stack(
         blocks.paragraph(
             "Is it blind to order? With positions off, permute the inputs, and compare the outputs with the permuted "
             "outputs:"
@@ -102,7 +104,7 @@ def _blindness(blindness: OrderBlindness) -> list[dict]:
             blocks.fact("The same without its causal mask", blindness.decoder_unmasked, "blind as well"),
             blocks.fact("Largest output value", blindness.scale, "to judge these differences by"),
         ),
-    ]
+    )
 
 
 def change_of(scene: Scene, choice: str, shift: int) -> tuple[Words, Interventions]:

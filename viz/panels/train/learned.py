@@ -140,8 +140,9 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
         update = blocks.compact(history.updates[settled])
         about = say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR)
     return [
-        blocks.text(title),
-        blocks.frames([draw_record(record) for record in range(last + 1)], say("Record")),
+        blocks.stack(
+            blocks.text(title), blocks.frames([draw_record(record) for record in range(last + 1)], say("Record"))
+        ),
         blocks.facts((say("It has its final form from update"), update, about)),
         blocks.figure(
             plot_curves(

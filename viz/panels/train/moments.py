@@ -32,8 +32,7 @@ def moments(scene: Scene, record: int) -> list[dict]:
         "The states of this record were not kept: it is not known how similar its layers are to the last ones."
     )
     return [
-        update_text(history, at),
-        _probabilities(history, at),
+        blocks.stack(update_text(history, at), _probabilities(history, at)),
         layer_maps(states) if states else unknown,
         *(_heads(history, kind, at) for kind in history.kinds),
     ]

@@ -127,11 +127,13 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
         blocks.formula("α = softmax(q kᵀ / √d_k)", say("Transformer")),
         blocks.cards(*cards),
         *_scores({type(model.model): model for model in (scene.translator, other)}, scene.trace.direction),
-        blocks.note(
-            "Below both read the translation above, word by word. A row is the word that is written next, a column a "
-            "word of the source; begin, end and language symbols are left out."
+        blocks.stack(
+            blocks.note(
+                "Below both read the translation above, word by word. A row is the word that is written next, a column "
+                "a word of the source; begin, end and language symbols are left out."
+            ),
+            blocks.maps(*pictures),
         ),
-        blocks.maps(*pictures),
         *_agreement(ours, aligned),
     ]
 

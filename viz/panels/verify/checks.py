@@ -146,7 +146,7 @@ def _report(names: list[tuple[str, str]], done: list[Result]) -> list[dict]:
     rows = [_row(name, claim, result) for (name, claim), result in zip(names, done)]
     rows += [[name, blocks.verdict(None), "", "", "", claim, "", ""] for name, claim in names[len(done) :]]
     columns = blocks.headings("Check", "passed", "error", "relative", "tolerance", "claim", "on what", "time")
-    return [verdict, blocks.table(columns, rows)]
+    return [blocks.stack(verdict, blocks.table(columns, rows))]
 
 
 def _row(name: str, claim: str, result: Result) -> list:

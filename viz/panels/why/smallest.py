@@ -70,7 +70,10 @@ def _sets_blocks(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
         )
     )
     model = scene.translator.model
-    return [blocks.text(survives), blocks.facts(*facts), sets_block(sets, model.num_layers, model.num_heads)]
+    return [
+        blocks.stack(blocks.text(survives), blocks.facts(*facts)),
+        sets_block(sets, model.num_layers, model.num_heads),
+    ]
 
 
 def _verified(head_set: SmallestSet) -> Words:

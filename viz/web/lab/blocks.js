@@ -98,32 +98,43 @@ function follow(to, api) {
 }
 
 const LONG = 26; // a cell's text may break into lines if it has more characters than this
-const NUMBER = /^[^\p{L}]*[\d–][^\p{L}]*$/u; // or a dash in place of a number
-const isNumeric = (cell) => ["number", "shade"].includes(cell?.cell);
+const NUMBER = /^[^\p{L}]*[\d–][^\p{L}]*(\p{L}{1,4})?$/u; // or a dash in place of a number; perhaps with a unit
+const NUMBERS = ["number", "shade", "bar"]; // types of cells
+
+// Whether a cell holds a number, or a text that is one; null if it is empty.
+function isNumber(cell) {
+  if (cell === null || cell === "") return null;
+  return cell.cell ? NUMBERS.includes(cell.cell) : NUMBER.test(String(toText(cell)));
+}
+// Whether most cells of a column hold numbers. A column of numbers is aligned at its right.
+function isNumberColumn(cells) {
+  const filled = cells.map(isNumber).filter((value) => value !== null);
+  return 2 * filled.filter(Boolean).length > filled.length;
+}
 
 // The class of a table cell. next: the cell to its right; the last shade of several in a row looks different.
 function classOf(cell, next = null) {
   if (cell?.cell === "shade") return next?.cell === "shade" ? null : "last";
-  if (cell?.cell === "number") return "right";
   const words = cell?.cell === "verdict" ? cell.text : cell?.cell ? "" : cell;
   return String(toText(words) ?? "").length > LONG ? "words" : null;
 }
 
 function table(block, afterInsert, api) {
   const rows = [...block.rows, ...(block.foot ? [block.foot] : [])],
-    isNumberColumn = block.columns.map((_, i) => rows.some((cells) => isNumeric(cells[i])));
+    isRight = block.columns.map((_, i) => isNumberColumn(rows.map((cells) => cells[i])));
   function createCell(value, i, cells) {
     const content = drawCell(value, api),
-      kind = classOf(value, cells[i + 1]);
-    if (!i) return el("th", { scope: "row", class: kind === "words" ? kind : null }, content);
-    const isRight = isNumberColumn[i] && typeof value === "string" && NUMBER.test(value);
-    return el("td", { class: isRight ? "right" : kind }, content);
+      kind = classOf(value, cells[i + 1]),
+      look = isRight[i] && kind !== "words" ? `right ${kind ?? ""}`.trim() : kind;
+    return i
+      ? el("td", { class: look }, content)
+      : el("th", { scope: "row", class: look }, content);
   }
   const createRow = (cells, isMarked) =>
     el("tr", { class: isMarked ? "marked" : null }, cells.map(createCell));
   const element = tableOf(
     block.columns.map((name, i) =>
-      name ? el("th", { scope: "col", class: isNumberColumn[i] ? "right" : null }, name) : el("td"),
+      name ? el("th", { scope: "col", class: isRight[i] ? "right" : null }, name) : el("td"),
     ),
     block.rows.map((values, i) => createRow(values, block.marked.includes(i))),
   );

@@ -53,9 +53,14 @@ export default function lab(root, api) {
   }
 
   const openFirst = () => strip.opened() ?? strip.open(showAvailable());
+  // With its methods open, the answer is only its headline.
+  function toggleFold() {
+    questionRoot.classList.toggle("brief", fold.open);
+    if (fold.open) openFirst();
+  }
   const fold =
     folded &&
-    el("details", { id: `${tab}-fold`, ontoggle: () => fold.open && openFirst() }, [
+    el("details", { id: `${tab}-fold`, ontoggle: toggleFold }, [
       el("summary", {}, folded),
       strip.element,
     ]);

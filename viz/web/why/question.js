@@ -130,7 +130,7 @@ export default function question(root) {
     placeholder: t("another word"),
   });
   const compare = () => field.value.trim() && ask({ step: current.step, text: field.value });
-  const picture = el("div", {});
+  const picture = el("div", { class: "picture" });
   const metric = el("p", { class: "metric" });
   const note = el("p", { class: "metric" });
   const copied = el("p", { class: "metric", role: "status" });
@@ -146,9 +146,9 @@ export default function question(root) {
         form({ class: "typed" }, compare, field, button(t("compare"), null, { type: "submit" })),
       ]),
     ]),
-    el("div", { class: "foot" }, metric, copyButton),
   ];
-  const content = [headline, failed, picture, ...lines, note, copied];
+  const foot = el("div", { class: "foot" }, metric, copyButton);
+  const content = [...lines, headline, failed, picture, foot, note, copied];
 
   /**
    * Draw a group of chips.
@@ -180,14 +180,24 @@ export default function question(root) {
     );
     if (nodes.length && !chips.some((chip) => chip.isPressed)) nodes[0].tabIndex = 0;
     group.replaceChildren(...nodes);
+    showPressed(group);
     nodes[Math.min(focused, nodes.length - 1)]?.focus();
+  }
+
+  // On a phone, chips are in a row that scrolls: show the pressed one.
+  function showPressed(group) {
+    const row = group.closest(".line"),
+      chip = group.querySelector("[aria-pressed=true]");
+    if (!chip || row.scrollWidth <= row.clientWidth) return;
+    const [at, frame] = [chip, row].map((node) => node.getBoundingClientRect());
+    row.scrollLeft += (at.left + at.right - frame.left - frame.right) / 2;
   }
 
   function draw(answer) {
     current = answer;
     if (!headline.isConnected) root.replaceChildren(...content);
     const { tokens, step, most, limit } = answer;
-    for (const line of lines) line.hidden = !most; // no question can be asked about such a network
+    for (const line of [...lines, foot]) line.hidden = !most; // no question can be asked about such a network
     drawChips(
       tokenChips,
       tokens.map((token, i) => {
