@@ -160,7 +160,7 @@ def attention_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
     return max(errors), say("{n} attentions: what the model recorded, and the maps on the page", n=len(errors))
 
 
-@check(say("Attention output = torch's"), say("And says the same."), LOGITS, "largest_stream")
+@check(say("Attention output = torch's"), say("Its output matches torch's."), LOGITS, "largest_stream")
 def attention_outputs_equal_torch(evidence: Evidence) -> tuple[float, str]:
     _, errors = evidence.oracle_attention
     return max(errors), say("{n} attentions, after the output projection", n=len(errors))
@@ -221,7 +221,7 @@ def embedding_is_a_row(evidence: Evidence) -> tuple[float, str]:
 
 @check(
     say("Masked attention = torch's"),
-    say("So it does with padding and the causal mask together, in a padded batch."),
+    say("Attention output also matches with padding and causal masks combined."),
     LOGITS,
     "largest_stream",
 )

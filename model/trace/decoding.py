@@ -50,7 +50,7 @@ class Decoding:
     def describe(self, steps: int) -> Words:
         """Describe the decoding of a target of `steps` tokens."""
         if self.given >= steps:
-            return say("given, not decoded")
+            return say("chosen by you, not by the model")
         search = say("greedy") if self.width == 1 else say("beam {width}", width=self.width)
         if self.width > 1 and self.length_penalty:
             search = say("beam {width}, length penalty {alpha}", width=self.width, alpha=f"{self.length_penalty:g}")

@@ -165,7 +165,7 @@ def test_every_part_of_the_page_works_with_an_imported_model(form, imported, ser
     page.locator("[data-panel=own]").click()
     page.locator(".atlas-stepper .own textarea").fill("The small dog sleeps.")
     act(page, ".own [type=submit]")
-    expect(page.locator(".atlas-stepper .sentences")).to_contain_text("Decoding: given, not decoded.")
+    expect(page.locator(".atlas-stepper .sentences")).to_contain_text("Decoding: chosen by you, not by the model.")
     no_violations(page)
 
     page.locator("#translate").click()  # back to the model's translation

@@ -269,8 +269,8 @@ def test_no_value_of_a_control_is_a_label(tiny_translator) -> None:
 
 
 def test_texts_are_english_in_python_and_are_sent_with_their_values() -> None:
-    words = say("{name}: {share} of its mass", name=say("diagonal"), share="40%")
-    assert words == "diagonal: 40% of its mass"
+    words = say("mostly {name} ({share} of its weight)", name=say("diagonal"), share="40%")
+    assert words == "mostly diagonal (40% of its weight)"
     sent = for_page([words, say("count"), "plain", {"rows": [1, 2]}])
     assert sent == [
         {"say": "{name}: {share} of its mass", "with": {"name": {"say": "diagonal", "with": {}}, "share": "40%"}},

@@ -77,10 +77,13 @@ def _effect(scene: Scene, data: Mapping[str, object]) -> Words:
     }
     if contrast is None:
         return say(
-            "Measured after the same prefix: log p({token}) goes from {before} to {after} nats ({change}).", **values
+            "With the same words written so far, log p(“{token}”) goes from {before} to {after} nats "
+            "({change}). Measured.",
+            **values,
         )
     return say(
-        "Measured after the same prefix: {token} against {contrast} goes from {before} to {after} nats ({change}).",
+        "With the same words written so far, the lead of “{token}” over “{contrast}” goes from "
+        "{before} to {after} nats ({change}). Measured.",
         contrast=contrast,
         **values,
     )

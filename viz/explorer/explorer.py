@@ -51,7 +51,6 @@ def _beyond(made_by: Translator, trace: TranslationTrace) -> Words | None:
     if max(len(trace.source_ids), len(trace.target_ids)) <= made_for:
         return None
     return say(
-        "Longer than the {n} tokens that this model was made for: what it writes is a guess there, what is shown of it "
-        "is exact.",
+        "Longer than the {n} tokens this model was built for: the translation is unreliable, the maps are exact.",
         n=made_for,
     )

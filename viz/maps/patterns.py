@@ -30,7 +30,6 @@ NAMES = {
     "language": say("language-symbol sink"),
     "end": say("end-of-sentence sink"),
 }
-RELATIONS = ("previous", "own", "next", "copies")  # these read "mostly ..."; the others are shapes
 
 
 @dataclass(frozen=True)
@@ -116,17 +115,15 @@ def _pattern(shares: dict[str, tuple[float, float]], entropy: float, most: float
     largest, (share, chance) = max(shares.items(), key=lambda item: item[1][0])
     name = NAMES[largest]
     if share >= MIN_SHARE and share >= MIN_OVER_CHANCE * chance:
-        mass = {"name": name, "share": f"{share:.0%}"}
-        if largest in RELATIONS:
-            return Pattern(entropy, name, share, say("mostly {name}: {share} of its mass", **mass))
-        return Pattern(entropy, name, share, say("{name}: {share} of its mass", **mass))
+        reading = say("mostly {name} ({share} of its weight)", name=name, share=f"{share:.0%}")
+        return Pattern(entropy, name, share, reading)
     if entropy >= EVEN * most:
         reading = say("spread evenly: {bits} of at most {most} bits", bits=f"{entropy:.2f}", most=f"{most:.2f}")
         return Pattern(entropy, say("even"), entropy / most if most else 1.0, reading)
     if pointed >= POINTED:
-        reading = say("points at one token per row: {share} on the strongest", share=f"{pointed:.0%}")
+        reading = say("usually picks one token per row ({share} of the weight)", share=f"{pointed:.0%}")
         return Pattern(entropy, say("pointed"), pointed, reading)
-    reading = say("mixed; its largest part is {name}: {share}", name=name, share=f"{share:.0%}")
+    reading = say("mixed; the largest share, {share}, is on the {name}", name=name, share=f"{share:.0%}")
     return Pattern(entropy, say("mixed"), share, reading)
 
 

@@ -157,7 +157,7 @@ def warnings_about(trace: TranslationTrace, translator: Translator | None) -> li
         answers.append(
             {
                 "text": WARNINGS[name](word_label([tokens[i] for i in place]), word_label([other])),
-                "right": say("right in {share}", share=share(measurement)),
+                "right": say("such warnings are right {share} of the time", share=share(measurement)),
                 "about": describe_measurement(measurement),
                 "step": step,
                 "link": LINKS[name],

@@ -317,14 +317,15 @@ def costs_most(scene: StopScene) -> Task:
             "This cannot be asked here: “{word}” stays as probable whichever word is hidden.", word=scene.written
         )
     answer = say(
-        "Without “{hidden}”, “{word}” begins with a probability of {after} and not of {before}.",
+        "Without “{hidden}”, “{word}” starts at {after} instead of {before}.",
         hidden=words[worst],
         word=scene.written,
         before=format_percent(effects.metric),
         after=format_percent(effects.metric - float(losses[worst])),
     )
     prompt = say(
-        "One word of the sentence is hidden from every head. Hiding which one makes “{word}” least probable?",
+        "Each word of the sentence in turn is hidden from every head. Which word, when hidden, makes "
+        "“{word}” least probable?",
         word=scene.written,
     )
     picture = bars(words, np.maximum(losses, 0), "nats")
@@ -338,8 +339,8 @@ def head_off(scene: StopScene) -> Task:
     _, layer, head = scene.head
     changed = _again(scene, Interventions(heads_off=frozenset({scene.head})))
     prompt = say(
-        "Head {head} of layer {layer} reads “{source}” when “{word}” is about to be written. It is switched off. "
-        "What becomes of the translation?",
+        "Just before “{word}” is written, head {head} of layer {layer} looks at “{source}”. It is "
+        "switched off. What happens to the translation?",
         head=head + 1,
         layer=layer + 1,
         source=words[int(weights.argmax())],
@@ -352,7 +353,7 @@ def unordered(scene: StopScene) -> Task:
     """Ask for the effect of removing the positions on the translation."""
     check_transformer(scene.translator.model)
     changed = _again(scene, positions_off())
-    prompt = say("The model is no longer told at which position a word stands. What becomes of the translation?")
+    prompt = say("The model no longer knows the position of each word. What happens to the translation?")
     return _outcome(scene, changed, prompt, view_link(scene, "more", panel="break"))
 
 
@@ -363,7 +364,7 @@ def reordered(scene: StopScene) -> Task:
         raise Refusal("This cannot be asked here: its words have no other order that could be written down.")
     other = scene.other or exchange_nouns(trace.source_text)
     changed = scene.translator.translate(other, trace.direction, interventions=trace.interventions)
-    prompt = say("The words change places: “{other}”. What becomes of the translation?", other=other.rstrip(MARKS))
+    prompt = say("The words change places: “{other}”. What happens to the translation?", other=other.rstrip(MARKS))
     return _outcome(scene, changed, prompt, {**view_link(scene), "text": other})
 
 

@@ -44,8 +44,8 @@ def effects_block(about: str, estimates: HeadEffects, measured: HeadEffects | No
         return {"value": round(value / limit, 4), "text": format_effect(value), "name": name, "marks": marks}
 
     legend = {
-        "plus": say("+ speaks for the token"),
-        "minus": say("− speaks against it"),
+        "plus": say("+ supports the token"),
+        "minus": say("− counts against it"),
         "estimated": say("estimated"),
         "flips": say("without it another token is written"),
     }

@@ -76,13 +76,13 @@ def metric_words(token: str, contrast: str | None) -> Words:
     """Describe the metric of the tab's numbers."""
     if contrast is None:
         return say(
-            "The number in question is log p({token}), in nats. What can be split exactly is the token's logit minus "
-            "the mean logit of the vocabulary, which is not log p.",
+            "The number explained here is log p({token}), in nats. Only the token's logit minus the mean "
+            "logit of the vocabulary can be split exactly; that is not log p.",
             token=token,
         )
     return say(
-        "The number in question is log p({token}) − log p({contrast}), in nats: + speaks for {token}, − for "
-        "{contrast}.",
+        "The number explained here is log p({token}) − log p({contrast}), in nats: + supports "
+        "{token}, − supports {contrast}.",
         token=token,
         contrast=contrast,
     )
@@ -95,13 +95,13 @@ def headline(trace: TranslationTrace, question: Question, losses: Losses, column
     values = {"token": token, "contrast": contrast, "word": columns.labels[best] if len(columns) else ""}
     left, without = losses.metric - loss, None
     if loss <= 0:
-        without = say("No single word speaks for it: whichever is taken away, it loses nothing.")
+        without = say("No single word supports it: removing any one costs nothing.")
     if contrast is None:
         return [
-            say("{token} has a probability of {p}.", token=token, p=blocks.format_percent(losses.metric)),
-            without or say("Without “{word}” it would have {p}.", word=values["word"], p=blocks.format_percent(left)),
+            say("“{token}” has a probability of {p}.", token=token, p=blocks.format_percent(losses.metric)),
+            without or say("Without “{word}” it drops to {p}.", word=values["word"], p=blocks.format_percent(left)),
         ]
-    sentences = [_against(values, losses.metric), without or _against_without(values, losses.metric, left)]
+    sentences = [_against(values, losses.metric), without] if without else _compare(values, losses.metric, left)
     other, fall = largest_loss(losses.of_log_p, columns)
     if other != best and fall >= COMMON_LOSS:
         sentences.append(_both_without({**values, "word": columns.labels[other]}, losses, other))
@@ -155,21 +155,25 @@ def largest_loss(losses: np.ndarray, columns: Columns) -> tuple[int, float]:
 def _against(texts: dict, metric: float) -> Words:
     values = {"token": texts["token"], "contrast": texts["contrast"], "n": format_ratio(metric)}
     if values["n"] == EVEN:
-        return say("{token} and {contrast} are equally likely.", token=texts["token"], contrast=texts["contrast"])
+        return say("“{token}” and “{contrast}” are equally likely.", token=texts["token"], contrast=texts["contrast"])
     if metric >= 0:
-        return say("{token} is {n} as likely as {contrast}.", **values)
-    return say("{contrast} is {n} as likely as {token}.", **values)
+        return say("“{token}” is {n} times as likely as “{contrast}”.", **values)
+    return say("“{contrast}” is {n} times as likely as “{token}”.", **values)
 
 
-def _against_without(texts: dict, metric: float, left: float) -> Words:
-    values = {"word": texts["word"], "n": format_ratio(left)}
-    if values["n"] == EVEN:
-        return say("Without “{word}”, they would be equally likely.", word=texts["word"])
-    if left < 0 and (metric >= 0 or format_ratio(metric) == EVEN):
-        return say("Without “{word}”, {contrast} would be {n} as likely as {token}.", **texts, n=values["n"])
+def _compare(texts: dict, metric: float, left: float) -> list[Words]:
+    """Return one or two sentences: the metric as a factor, and what is left of it without the word."""
+    if format_ratio(left) == EVEN:
+        return [_against(texts, metric), say("Without “{word}”, both are equally likely.", word=texts["word"])]
+    if format_ratio(metric) == EVEN or left < 0 <= metric:
+        without = say(
+            "Without “{word}”, “{contrast}” is {n} times as likely as “{token}”.", **texts, n=format_ratio(left)
+        )
+        return [_against(texts, metric), without]
+    values = {**texts, "n": format_ratio(metric), "m": format_ratio(left)}
     if metric >= 0:
-        return say("Without “{word}”, only {n}.", **values)
-    return say("Without “{word}”: {n}.", **values)
+        return [say("“{token}” is {n} times as likely as “{contrast}”; without “{word}”, only {m} times.", **values)]
+    return [say("“{contrast}” is {n} times as likely as “{token}”; without “{word}”, {m} times.", **values)]
 
 
 def headline_in_nats(losses: Losses, columns: Columns) -> Words:
@@ -186,10 +190,9 @@ def headline_in_nats(losses: Losses, columns: Columns) -> Words:
 
 
 def format_ratio(value: float) -> str:
-    """Format the factor of likelihood that a difference in nats means: "3.3 ×"."""
+    """Format the factor of likelihood that a difference in nats means: "3.3"."""
     ratio = math.exp(min(abs(value), 300.0))
-    text = f"{ratio:.1f}" if ratio < 9.95 else blocks.compact(int(float(f"{ratio:.2g}"))) if ratio < 1e6 else "> 10⁶"
-    return f"{text} ×"
+    return f"{ratio:.1f}" if ratio < 9.95 else blocks.compact(int(float(f"{ratio:.2g}"))) if ratio < 1e6 else "> 10⁶"
 
 
 EVEN = format_ratio(0.0)
@@ -199,7 +202,7 @@ def _both_without(texts: dict, losses: Losses, column: int) -> Words:
     """Describe a word that makes both tokens likelier, which the metric hardly shows."""
     left, against = losses.log_p - losses.of_log_p[column], losses.metric - losses.of_metric[column]
     return say(
-        "Without “{word}”, {token} itself falls from {p} to {q}, and {contrast} goes from {r} to {s}.",
+        "Without “{word}”, “{token}” itself falls from {p} to {q}, and “{contrast}” from {r} to {s}.",
         **texts,
         p=blocks.format_percent(losses.log_p),
         q=blocks.format_percent(left),

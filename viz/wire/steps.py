@@ -85,7 +85,6 @@ def _rows(trace: TranslationTrace, first: int = 0, last: int | None = None) -> d
 def _step(trace: TranslationTrace, step: int) -> dict:
     return {
         "rank": int(trace.chosen_rank[step]),
-        "entropy": float(trace.entropy[step]),
         "log_probability": float(trace.log_probability[step]),
         "id": trace.target_ids[step],
         "candidates": [
@@ -117,7 +116,6 @@ def details_payload(
     return {
         "temperatures": list(temperatures),
         "log_normalisers": _rounded(details.log_normalisers, 6),
-        "entropies": _rounded(details.entropies, 4),
         "lenses": {
             slug.value: {
                 "tokens": [[labels.display(token) for token in row] for row in top_tokens[slug]],

@@ -76,14 +76,14 @@ STATISTICS: Mapping[str, Statistic] = {
     },
     "begin": Statistic(
         say("begin sink"),
-        say("rests on the symbol at the beginning"),
+        say("parks its attention on the start symbol"),
         say("mean weight on the symbols before the first word; Clark et al. 2019; Xiao et al. 2023"),
         EVERY,
         _SINK,
     ),
     "end": Statistic(
         say("end sink"),
-        say("rests on the symbol at the end"),
+        say("parks its attention on the end symbol"),
         say("mean weight on the symbols after the last word; Clark et al. 2019"),
         (ENCODER, CROSS),
         _SINK,
@@ -142,7 +142,7 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "diagonal": Statistic(
         say("diagonal"),
-        say("goes through the source from left to right"),
+        say("moves left to right through the source"),
         say("mean weight within a tenth of the sentence around the diagonal"),
         (CROSS,),
         0.5,

@@ -106,7 +106,7 @@ def read(text: str) -> Pairs:
         raise Refusal("The corpus has {n} characters; the limit is {limit}.", n=len(text), limit=MAX_CHARACTERS)
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
-        raise Refusal("The corpus is empty: type a sentence, a bar | and its translation on each line.")
+        raise Refusal("The corpus is empty: type one pair per line: sentence | translation.")
     if len(lines) > MAX_PAIRS:
         raise Refusal("The corpus has {n} pairs; the limit is {limit}.", n=len(lines), limit=MAX_PAIRS)
     pairs = tuple(_parse_line(number, line) for number, line in lines)
@@ -119,7 +119,7 @@ def read(text: str) -> Pairs:
 def _parse_line(number: int, line: str) -> tuple[str, str]:
     sides = [" ".join(side.split()) for side in line.split(BETWEEN)]
     if len(sides) != 2 or not all(sides):
-        raise Refusal("Line {line} is not a pair: type a sentence, a bar | and its translation.", line=number)
+        raise Refusal("Line {line} is not a pair: type sentence | translation.", line=number)
     for side in sides:
         if len(side.split()) > MAX_WORDS:
             raise Refusal(

@@ -37,7 +37,7 @@ def test_traces_record_their_decoding(tiny_translator):
     assert Decoding(given=1).describe(4) == "1 token given, then greedy"
     assert tiny_translator.trace(TEXT, prefix=[]).decoding == GREEDY
     followed = tiny_translator.trace(TEXT, target=greedy.target_ids)
-    assert followed.decoded_by == "given, not decoded"
+    assert followed.decoded_by == "chosen by you, not by the model"
     # The same ids and maps, found in another way, are another thing to look at.
     assert len({trace.key for trace in (continued, greedy, followed)}) == 3
     assert [payload(trace)["beam"] for trace in (greedy, replace(greedy, decoding=Decoding(5)), continued)] == [1, 5, 0]

@@ -87,7 +87,7 @@ def test_the_panels_on_doubts_work_by_keyboard_and_are_accessible(url, open_app,
     for title, words in (
         ("Trust", "labelled by people"),
         ("Phenomena", "polarity"),
-        ("One sentence", "another"),
+        ("Two models, one sentence", "another"),
         ("Two translations", "Example"),
     ):
         panel = open_panel(page, "More", title)

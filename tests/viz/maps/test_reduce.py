@@ -176,10 +176,10 @@ def test_patterns_of_constructed_heads(hand_made_trace):
     previous[0, 0] = 1
     pattern = reading("decoder_self", 0.8 * previous + 0.2 * np.eye(6))
     assert pattern.name == "previous token" and pattern.share == pytest.approx(0.8)
-    assert pattern.reading == "mostly previous token: 80% of its mass"
+    assert pattern.reading == "mostly previous token (80% of its weight)"
     sink = np.full((8, 8), 0.1 / 7)
     sink[:, -1] = 0.9
-    assert reading("encoder_self", sink).reading == "end-of-sentence sink: 90% of its mass"
+    assert reading("encoder_self", sink).reading == "mostly end-of-sentence sink (90% of its weight)"
     assert reading("encoder_self", np.eye(8)).name == "own position"
     assert reading("encoder_self", np.full((8, 8), 1 / 8)).reading == "spread evenly: 3.00 of at most 3.00 bits"
     diagonal = np.zeros((6, 8))

@@ -58,7 +58,10 @@ def test_calibrated_signals_warn_and_link_to_panels(measured):
         assert link["tab"] in tabs and link.get("panel", "trust") in panels
     for warning in warnings:
         assert warning["step"] is None or 0 <= warning["step"] < len(trace.target_ids)
-        assert "Right in 75% of its 8 alarms" in warning["about"] and warning["right"] == "right in 75%"
+        assert (
+            "Right in 75% of its 8 alarms" in warning["about"]
+            and warning["right"] == "such warnings are right 75% of the time"
+        )
 
 
 def test_an_imported_model_has_warnings_too(tmp_path):

@@ -82,7 +82,7 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
             )
         ]
     names, answer = [model.name for model in models], compare(scene, models[0], AttentionKind(kind))
-    return blocks.pick(say("beside"), names, MATCH, answer)
+    return blocks.pick(say("Compare with"), names, MATCH, answer)
 
 
 def compare_with(scene: Scene, data: Mapping[str, object], kind: str) -> list[dict]:
@@ -125,8 +125,9 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
     )
     return [
         blocks.note(
-            "{kind}: heads of this model beside those of {other}, by {n} statistics of both surveys. The distance is "
-            "in standard deviations; its bar is full for the same head, and empty for any two.",
+            "{kind}: heads of this model and of {other}, compared by {n} statistics of both surveys. "
+            "Distance in standard deviations; the longer the bar, the more alike (full: identical; "
+            "empty: no closer than any two heads).",
             kind=KIND_TITLES[kind],
             other=other.name,
             n=len(names),

@@ -68,7 +68,7 @@ def _sentences(scene: Scene, survey: KindSurvey | None, name: str, values: np.nd
     lines = source_sentences(scene.trace.direction)
     best = np.unravel_index(int(values.argmax()), values.shape)
     rows = [[lines[line]] for line in survey.examples[name]["most"][best] if 0 <= line < len(lines)]
-    return [blocks.table([say("sentences in which the first of them does it most")], rows)]
+    return [blocks.table([say("sentences where the top head does this most")], rows)]
 
 
 def _by_map(scene: Scene, survey: KindSurvey | None) -> list[dict]:
@@ -105,7 +105,7 @@ def _describe(scene: Scene, survey: KindSurvey | None) -> list[dict]:
         return []
     name = max(tested, key=tested.get)
     most = blocks.paragraph(
-        "Most of all it {does} here: {value}, random rows {chance}.",
+        "Its strongest habit here: it {does} ({value}; random rows {chance})",
         does=STATISTICS[name].plain,
         value=f"{float(now[name].values):.2f}",
         chance=f"{now[name].chance:.2f}",

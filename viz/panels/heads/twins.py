@@ -34,7 +34,7 @@ def two_models(scene: Scene) -> list[dict]:
     models = other_models(scene)
     if not models:
         return [blocks.paragraph("No other model on this page translates this direction.")]
-    return blocks.pick(say("beside"), [model.name for model in models], OTHER, compare(scene, models[0]))
+    return blocks.pick(say("Compare with"), [model.name for model in models], OTHER, compare(scene, models[0]))
 
 
 def compare_with(scene: Scene, data: Mapping[str, object]) -> list[dict]:
@@ -104,7 +104,7 @@ def head_pairs(kind: AttentionKind, alike: np.ndarray, widths: Sequence[int]) ->
 
 PANEL = Panel(
     "heads-twins",
-    "One sentence",
+    "Two models, one sentence",
     "Two models write the same sentence: at which words do they differ? And where both are Transformers: in which "
     "layers, and which heads correspond?",
     say("Kornblith et al. 2019"),

@@ -79,8 +79,8 @@ def overview(scene: Scene) -> list[dict]:
             (say("Positions"), *CODES[config.position_code]),
         ),
         blocks.note(
-            "Half of this figure is a model, too. The encoder alone reads: BERT. The decoder alone, without "
-            "cross-attention, goes on writing: GPT."
+            "Each half is a model in its own right: the encoder alone, which reads, is a BERT; the "
+            "decoder alone, without cross-attention, which goes on writing, is a GPT."
         ),
     ]
 

@@ -76,8 +76,8 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
     ]
     if dropout:
         draw = say(
-            "one draw, as in training only: what is left is {factor} times as large, and on average the row sums to 1 "
-            "again. This model was trained with {rate}; its translation has none",
+            "one random draw, as in training: survivors are scaled by {factor}, so that the row still "
+            "sums to 1 on average. This model was trained with {rate}; none is used for its translations",
             factor=blocks.compact(100 / (100 - dropout)),
             rate=f"{scene.translator.config.attention_dropout:.0%}",
         )

@@ -91,8 +91,7 @@ def _measured(lenses: Lenses) -> list[dict]:
 PANEL = Panel(
     "lenses",
     "Lens",
-    "Which target words each source token makes the decoder want to say, after every encoder layer. Look at where "
-    "a word's meaning is settled, and at words of several meanings.",
+    "Which target words each source token points the decoder to, after each encoder layer.",
     say("Langedijk et al. 2024"),
     lenses,
     controls=(Slider(say("Words per cell"), 1, 5, 2),),

@@ -62,8 +62,8 @@ def logits(scene: Scene, step: int) -> list[dict]:
 PANEL = Panel(
     "logits",
     "Logits",
-    "The last vector, compared with every token of the vocabulary. The softmax turns the scores into "
-    "probabilities: a small lead in the logit is a large one in probability.",
+    "The last vector is scored against every token. The softmax makes a small lead in logits "
+    "become a large one in probability.",
     say("Paper, section {n}", n="3.4"),
     logits,
     controls=(

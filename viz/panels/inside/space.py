@@ -62,7 +62,7 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
     if not analogies:
         tried = [blocks.paragraph("None of our sums is in this model’s languages: type one of your own.")]
     return [
-        blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of the rows of the embedding that words are written with")),
+        blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of rows of the output embedding")),
         blocks.row(*(_neighbours(translator, text) for text in (word, expression) if text), blocks.stack(*tried)),
     ]
 
@@ -108,6 +108,6 @@ PANEL = Panel(
     embedding_space,
     controls=(
         Text(say("A word"), known=longest_piece),
-        Text(say("A sum of words (empty: the first that holds)"), placeholder="king − man + woman = queen"),
+        Text(say("Word analogy (empty: the first that works)"), placeholder="king − man + woman = queen"),
     ),
 )

@@ -44,7 +44,7 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
                 float(np.linalg.norm(vector)) * abs(strength) / PERCENT,
                 "to every token of the source",
             ),
-            blocks.fact("Mean length of the stream there", float(stream.norm(dim=-1).mean()), "to judge it by"),
+            blocks.fact("Mean length of the stream there", float(stream.norm(dim=-1).mean()), "for scale"),
         ),
         blocks.translate(say("Show it on every tab"), **recipe),
         {

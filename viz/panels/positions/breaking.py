@@ -73,7 +73,7 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
             blocks.chart(
                 say("How probable each token of the plain translation is"),
                 zip(tokens, both.T),
-                note=say("Both read the plain translation. The broken model may well prefer other tokens."),
+                note=say("Both are scored on the original translation; the altered model might prefer other words."),
             ),
             legend=(say("as it is"), say("with {change}", change=CHOICES[choice])),
         ),
@@ -102,7 +102,7 @@ def _blindness(blindness: OrderBlindness) -> dict:
                 "Decoder, positions off", blindness.decoder_causal, "not blind: its causal mask knows before from after"
             ),
             blocks.fact("The same without its causal mask", blindness.decoder_unmasked, "blind as well"),
-            blocks.fact("Largest output value", blindness.scale, "to judge these differences by"),
+            blocks.fact("Largest output value", blindness.scale, "for scale"),
         ),
     )
 

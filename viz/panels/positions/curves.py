@@ -86,8 +86,7 @@ def _figure(values: np.ndarray, dimensions: list[int], **looks: object) -> dict:
 PANEL = Panel(
     "position-curves",
     "Curves",
-    "A column of the table is a wave over positions, a sine or a cosine. Each following pair has a slightly "
-    "longer wave: dotted lines mark where each has completed one turn. A learned table has columns of its own.",
+    "A column of the table is a wave over positions. Each successive pair has a slightly longer wavelength.",
     SECTION,
     curves,
     controls=(

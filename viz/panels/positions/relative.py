@@ -64,8 +64,8 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
 PANEL = Panel(
     "position-bias",
     "By distance",
-    "Where positions are told as biases, each head adds a number to a score by how far the key is from the query. "
-    "A peak says where it likes to look, whatever is there.",
+    "Where positions are encoded as biases, each head adds a number to a score by the distance "
+    "to the key. A peak shows where it tends to look.",
     say("Section {n}", n="2.1"),
     by_distance,
     controls=(SIDE, LAYER_OF_SIDE, HEAD),

@@ -78,8 +78,8 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
 PANEL = Panel(
     "position-rotation",
     "Rotation",
-    "Moving k positions on turns each pair of dimensions by one angle, wherever you start: all arrows turn "
-    "alike. So a shift is one matrix.",
+    "Moving k positions on turns each pair of dimensions: all arrows turn by the same angle, so "
+    "a shift is a single matrix.",
     SECTION,
     rotation,
     controls=(Slider(say("Shift k"), 0, 32, 3), Slider(say("Pair of dimensions on the circle"), 0, last_pair, 24)),

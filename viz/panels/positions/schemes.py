@@ -118,8 +118,7 @@ def _outside(scheme: Scheme, length: int, d_model: int, base: float) -> list:
 PANEL = Panel(
     "position-schemes",
     "Schemes",
-    "Why not just count? Five things a code for positions should do, tried out on six codes. Each answer is "
-    "computed, and shows the positions that decide it. The presets break two of them.",
+    "Why not simply number the positions? Five properties a code should have, tested on six codes.",
     SECTION,
     schemes,
     controls=(

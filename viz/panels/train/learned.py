@@ -143,7 +143,7 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
         blocks.stack(
             blocks.text(title), blocks.frames([draw_record(record) for record in range(last + 1)], say("Record"))
         ),
-        blocks.facts((say("It has its final form from update"), update, about)),
+        blocks.facts((say("Final pattern from update"), update, about)),
         blocks.figure(
             plot_curves(
                 {title: distances},

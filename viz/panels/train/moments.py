@@ -81,7 +81,7 @@ def _heads(history: Learned, kind: AttentionKind, at: int) -> dict:
 
 PANEL = Panel(
     "moments",
-    "Two moments",
+    "Then and now",
     "Any recorded update of this model's training beside its last one: how probable the same words were, how alike "
     "the layers are, and which heads were there already?",
     say("Kornblith et al. 2019"),

@@ -165,8 +165,7 @@ def _row(name: str, claim: str, result: Result) -> list:
 PANEL = Panel(
     "verify",
     "Verify",
-    "Every claim of this page, tried on the sentence above, just now. The error is the largest difference "
-    "found; a check that fails says so.",
+    "Every claim on this page, checked just now on the sentence above.",
     say("Paper, section {n}", n="3"),
     check_all,
     button=Button(say("Verify again"), elem_id="verify-again"),

@@ -32,9 +32,7 @@ def _compare_second(scene: Scene, second: str) -> list[dict]:
         return [blocks.note("Type another translation of the sentence above, or choose an example.")]
     comparison = compare(scene, scene.trace.source_text, (scene.trace.translation, other))
     if not second:
-        comparison.append(
-            blocks.note("The second begins otherwise at the least certain word: with the model’s runner-up.")
-        )
+        comparison.append(blocks.note("At the least certain word, the second takes the runner-up."))
     return comparison
 
 
@@ -89,15 +87,15 @@ def _verdict(scores: Contrast) -> dict:
     whole, mean, step = scores.margin(mean=False), scores.margin(mean=True), scores.first_difference + 1
     if (whole > 0) != (mean > 0):
         return blocks.paragraph(
-            "By the sum {sum} nats, by the mean {mean}: the two disagree, for sums favour what is short. They part at "
-            "step {step}.",
+            "The sum says {sum} nats, the mean {mean}: they disagree, because sums favour short "
+            "translations. They diverge at step {step}.",
             sum=blocks.with_minus_sign(f"{whole:+.2f}"),
             mean=blocks.with_minus_sign(f"{mean:+.2f}"),
             step=step,
         )
     numbers = {"sum": f"{abs(whole):.2f}", "mean": f"{abs(mean):.2f}", "step": step}
-    first = say("The model prefers the first: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
-    second = say("The model prefers the second: by {sum} nats, {mean} a token. They part at step {step}.", **numbers)
+    first = say("The model prefers the first: by {sum} nats, {mean} a token. They diverge at step {step}.", **numbers)
+    second = say("The model prefers the second: by {sum} nats, {mean} a token. They diverge at step {step}.", **numbers)
     return blocks.text(first if whole > 0 else second)
 
 

@@ -115,10 +115,10 @@ def _signals(scene: Scene) -> list[dict]:
             (say("gain"), map(gain, scores)),
             (say("shown"), [blocks.verdict(score.passed) for score in scores]),
             (say("here"), [blocks.number(SIGNALS[score.signal].measure(scene.reading)) for score in scores]),
-            (say("speaks above"), [blocks.number(quality.thresholds.get(score.signal, np.nan)) for score in scores]),
+            (say("warns above"), [blocks.number(quality.thresholds.get(score.signal, np.nan)) for score in scores]),
             caption=say(
-                "Gain with a 95% bootstrap interval. On {n} good translations of held-out everyday sentences any of "
-                "the shown signals spoke up in {share}.",
+                "Gain with a 95% bootstrap interval. On {n} good translations of held-out everyday sentences "
+                "any of the shown signals raised an alarm in {share}.",
                 n=quality.sentences,
                 share=f"{quality.false_alarms:.1%}",
             ),

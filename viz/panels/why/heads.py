@@ -24,7 +24,7 @@ from attention_atlas.viz.wire import blocks, fields
 from attention_atlas.viz.wire.file import File
 from attention_atlas.viz.wire.heads import effects_block, head_name
 from attention_atlas.viz.wire.question import candidates_table
-from attention_atlas.viz.words import Words, say
+from attention_atlas.viz.words import Words, say, say_plural
 
 JOINT = "joint"
 FIRST = 16  # heads measured at first in a large model
@@ -131,14 +131,28 @@ def _summary(estimates: HeadEffects, measured: HeadEffects) -> list[dict]:
     agreement = spearman(
         *(np.concatenate([part.effects[kind].ravel() for kind in part.effects]) for part in (estimates, measured))
     )
+    flips = sum(int(flips.sum()) for flips in measured.flips.values())
+    values = {
+        "all": sum(int((~np.isnan(effects)).sum()) for effects in measured.effects.values()),
+        "head": head_name(*head),
+        "effect": blocks.format_effect(effect),
+    }
     parts = [
-        blocks.paragraph(
-            "Of {n} heads measured one by one, {flips} change the token when they are switched off. Most is lost "
-            "without {head}: {effect} nats.",
-            n=sum(int((~np.isnan(effects)).sum()) for effects in measured.effects.values()),
-            flips=sum(int(flips.sum()) for flips in measured.flips.values()),
-            head=head_name(*head),
-            effect=blocks.format_effect(effect),
+        blocks.text(
+            say_plural(
+                "Switched off one at a time, {n} of the {all} heads changes the token; "
+                "{head} matters most ({effect} nats).",
+                "Switched off one at a time, {n} of the {all} heads change the token; "
+                "{head} matters most ({effect} nats).",
+                n=flips,
+                **values,
+            )
+            if flips
+            else say(
+                "Switched off one at a time, none of the {all} heads changes the token; "
+                "{head} matters most ({effect} nats).",
+                **values,
+            )
         )
     ]
     if agreement is not None:

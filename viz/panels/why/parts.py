@@ -74,7 +74,7 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     )
     crosses = kind is AttentionKind.CROSS
     tokens = scene.case.columns.source_tokens if crosses else scene.case.columns.prefix_tokens
-    read = say("encoder output at") if crosses else say("written before")
+    read = say("encoder output at") if crosses else say("already written")
     line = Line(
         "keys",
         say("part"),

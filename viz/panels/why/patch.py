@@ -37,12 +37,14 @@ DIRECTIONS = {
 }
 MEANINGS = {
     PatchMode.DENOISE: blocks.note(
-        "Measured: the second sentence's run, with what this sentence's had at one place. 1: that place alone brings "
-        "the whole difference back, so it is enough. 0: it brings nothing. Values below 0 or above 1 are real."
+        "Measured: the second sentence, with this sentence's activation at one place. 1: that place "
+        "alone restores the whole difference. 0: it restores nothing. Values below 0 or above 1 are "
+        "not errors."
     ),
     PatchMode.NOISE: blocks.note(
-        "Measured: this sentence's run, with what the second one's had at one place. 1: with that place gone the "
-        "whole difference is gone, so it is needed. 0: it is not. Values below 0 or above 1 are real."
+        "Measured: this sentence, with the second sentence's activation at one place. 1: without "
+        "that place the whole difference is gone. 0: nothing is lost. Values below 0 or above 1 are "
+        "not errors."
     ),
 }
 
@@ -151,8 +153,7 @@ def second_sentence(scene: Scene, text: str) -> dict:
         "second": text,
         "words": [{"text": word, "position": group[0]} for group, word in words],
         "hint": say(
-            "Click a word to put another one in its place, the next nearest with each click; or type the second "
-            "sentence."
+            "Click a word to swap it for a similar one; click again for the next. Or type the second sentence."
         ),
     }
 

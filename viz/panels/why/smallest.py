@@ -63,11 +63,9 @@ def _sets_blocks(scene: Scene, sets: list[SmallestSet]) -> list[dict]:
     fewest, most = min(sizes), max(sizes)
     numbers = {"n": fewest, "all": sets[0].total}
     survives = (
-        say("This translation survives on {n} of {all} heads.", **numbers)
+        say("{n} of {all} heads suffice.", **numbers)
         if fewest == most
-        else say(
-            "This translation survives on {n} of {all} heads; other orders end at up to {most}.", **numbers, most=most
-        )
+        else say("{n} of {all} heads suffice; other removal orders need up to {most}.", **numbers, most=most)
     )
     model = scene.translator.model
     return [

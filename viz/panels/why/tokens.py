@@ -37,7 +37,7 @@ def tokens(scene: Scene) -> list[dict]:
     ranking = rankings.ranking_of(scene.translator)
     column, loss = largest_loss(answers.row(occlusion.MASK.slug).values, answers.columns)  # as in the headline
     columns = answers.columns  # words of the source, then of the prefix
-    groups = ((say("source"), len(columns.source)), (say("written before"), len(columns.prefix)))
+    groups = ((say("source"), len(columns.source)), (say("already written"), len(columns.prefix)))
     axis = Axis(groups, columns.labels, columns.special.tolist(), sight=None if loss == -np.inf else column)
     lines = [_line(scene, answers, name, folded=name in ranking.folded) for name in ranking.order]
     hint = blocks.note(

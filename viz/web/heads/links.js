@@ -110,7 +110,7 @@ export function links(block, afterInsert, api) {
     stage,
     el("p", { class: "count" }, [
       t(
-        "A word of each side: linked, possibly linked, not linked. A line is as wide as what the two have of each other.",
+        "Pick a word on each side; repeat to cycle linked / possibly linked / not linked. Wider line: higher score.",
       ),
       " ",
       status,

@@ -57,13 +57,13 @@ export function createDisplayMenu() {
         choice(
           "language",
           t("Language"),
-          [["", t("as the browser says")], ...languages.map((code) => [code, languageName(code)])],
+          [["", t("Browser default")], ...languages.map((code) => [code, languageName(code)])],
           choices.language,
         ),
         choice(
           "theme",
           t("Colours"),
-          Object.entries({ "": t("as the system says"), light: t("light"), dark: t("dark") }),
+          Object.entries({ "": t("Match system"), light: t("light"), dark: t("dark") }),
           new URL(location.href).searchParams.get("__theme"),
         ),
         choice("size", t("Text size"), Object.entries(SIZES), choices.size ?? 1),

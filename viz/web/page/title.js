@@ -34,8 +34,8 @@ function teach(hasTours) {
   const root = el("details", { class: "teach" }, [
     el("summary", { class: "way" }, t("For a class")),
     el("div", { class: "choices" }, [
-      hasTours && entry(t("A lesson of 45 minutes"), t("A tour that asks before it shows"), lesson),
-      entry(t("Worksheets"), t("Of a tour, or of your own sentences, with a key"), () =>
+      hasTours && entry(t("A 45-minute lesson"), t("A tour that asks first"), lesson),
+      entry(t("Worksheets"), t("From a tour or your own sentences, with an answer key"), () =>
         openSheet({}),
       ),
       entry(t("My views"), t("Collected, ordered, played as slides"), openViews),

@@ -89,7 +89,7 @@ function createDoubts(doubts) {
   };
   const close = button("×", () => root.remove(), { class: "close", "aria-label": t("Close") });
   const root = el("p", { class: "doubts" }, [
-    t("Do not trust this blindly:"),
+    t("Check this:"),
     " ",
     doubts.flatMap((doubt, i) => [i ? " · " : "", lead(doubt), " (", doubt.right, ")"]),
     " ",
@@ -145,7 +145,7 @@ export default function translation(root, api) {
             bits: token.entropy.toFixed(2),
             others,
           },
-        ) + (token.given ? ` (${t("given, not decoded")})` : "");
+        ) + (token.given ? ` (${t("chosen by you, not by the model")})` : "");
       const show = () => (words.textContent = about);
       return button(text, () => pin(step), {
         class: `${chipClass(token)} shaded${token.given ? " given" : ""}`,
@@ -210,7 +210,7 @@ export default function translation(root, api) {
         details,
       );
     words.textContent = t(
-      "Stronger colour, more probable. Choose a word to follow it in every view.",
+      "The stronger the colour, the more probable the word. Choose a word to follow it in every view.",
     );
     why.hidden = true;
     document.body.classList.remove("atlas-outdated");

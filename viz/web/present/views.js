@@ -59,7 +59,7 @@ export async function createViews(present) {
       button("✕", leave, { "aria-label": t("Close my views") }),
     ]),
     el("p", {}, [
-      t("What you see now can be added. When played, each view fills the screen: ← → move on."),
+      t("Add the current view. In a slide show each view fills the screen: ← → move on."),
     ]),
     el("div", { class: "bar" }, button(t("Add what I see"), add), play),
     list,

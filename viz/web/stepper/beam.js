@@ -94,7 +94,7 @@ export function createBeam(hooks) {
       ),
       el("span", {}, el("i", { class: "swatch best" }), t("the best hypothesis")),
       t(
-        "Choose a node to open its prefix. Of the pruned candidates, the best of each step are drawn.",
+        "Choose a node to open its prefix. Only the best pruned candidates of each step are shown.",
       ),
     ]);
 

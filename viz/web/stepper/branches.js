@@ -29,10 +29,7 @@ export function createTree({ open }) {
   const root = el("div", {}, note, list);
 
   function draw(tree, current) {
-    const limit = t(
-      "Every choice makes a branch; nothing is lost by going back. Kept: the last {n} branches.",
-      { n: tree.limit },
-    );
+    const limit = t("Each choice starts a new branch; the last {n} are kept.", { n: tree.limit });
     const dropped = tree.dropped && t("{n} of the oldest were dropped.", { n: tree.dropped });
     note.textContent = dropped ? `${limit} ${dropped}` : limit;
     const numbers = new Set(tree.branches.map((branch) => branch.number));
@@ -222,11 +219,11 @@ export function createOwnTarget({ force }) {
   const root = form({ class: "own" }, () => force(text.value), [
     el("p", { class: "caption" }, [
       t(
-        "The model is made to write your translation token by token. You see its maps as for any other, and how probable each of your tokens was to it.",
+        "The model is forced to write your translation. You see its maps as usual, and how probable it found each token.",
       ),
     ]),
     text,
-    button(t("Force-decode it"), null, { type: "submit", class: "plain strong" }),
+    button(t("Score my translation"), null, { type: "submit", class: "plain strong" }),
     verdict,
   ]);
 

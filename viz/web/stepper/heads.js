@@ -9,7 +9,7 @@ import { chipText } from "./tokens.js";
 /** @type {[string, any][]} */
 const KINDS = [
   ["cross", say("Cross-attention over the source")],
-  ["decoder_self", say("Look back over the prefix")],
+  ["decoder_self", say("Attention to the words already written")],
 ];
 const MAX_LABELS = 64; // with more columns than this, their tokens are not written out
 

@@ -109,7 +109,7 @@ export function createLens(hooks) {
     choice.append(
       menu(options, name, { "aria-label": t("Lens"), onchange }),
       " ",
-      t("Nearest to the end here, measured: {lens}.", { lens: NAMES[nearest] }),
+      t("Closest to the final prediction here: {lens}", { lens: NAMES[nearest] }),
     );
   }
 

@@ -88,7 +88,7 @@ export class Path {
   candidates(step, temperature) {
     const { candidates } = this.steps[step];
     if (temperature === 1) return candidates;
-    const normaliser = this.detail("log_normalisers", step, temperature);
+    const normaliser = this.logNormaliser(step, temperature);
     if (normaliser === null) return null;
     return candidates.map((candidate) => ({
       ...candidate,
@@ -101,23 +101,18 @@ export class Path {
    * @param {number} step @param {number} temperature
    */
   probability(step, temperature) {
-    const normaliser = this.detail("log_normalisers", step, temperature);
+    const normaliser = this.logNormaliser(step, temperature);
     return normaliser === null
       ? null
       : Math.exp(this.steps[step].log_probability / temperature - normaliser);
   }
 
-  /** The entropy of a step in bits, or null as above. @param {number} step @param {number} temperature */
-  entropy(step, temperature) {
-    return this.detail("entropies", step, temperature);
-  }
-
-  /** @param {"log_normalisers" | "entropies"} name @param {number} step @param {number} temperature */
-  detail(name, step, temperature) {
-    if (temperature === 1) return name === "entropies" ? this.steps[step].entropy : 0;
+  /** @param {number} step @param {number} temperature */
+  logNormaliser(step, temperature) {
+    if (temperature === 1) return 0;
     if (!this.details) return null;
     const at = this.details.temperatures.findIndex((t) => Math.abs(t - temperature) < 1e-6);
-    return at < 0 ? null : this.details[name][at][step];
+    return at < 0 ? null : this.details.log_normalisers[at][step];
   }
 }
 

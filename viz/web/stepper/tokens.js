@@ -99,7 +99,7 @@ export function createSentences(hooks) {
       t("Decoding: {how}.", { how: branch.decoding }),
     ];
     if (root.querySelector(".given"))
-      sentences.push(t("Underlined tokens were given, not decoded."));
+      sentences.push(t("You chose the underlined tokens; the model did not."));
     note.textContent = sentences.join(" ");
   }
 
@@ -133,7 +133,7 @@ export function createCandidates(hooks) {
     output.textContent = temperature.toFixed(1);
     hooks.setTemperature(temperature);
   });
-  const text = textInput(t("Text to put here"), { placeholder: t("any text"), maxlength: 500 });
+  const text = textInput(t("Word to insert"), { placeholder: t("Type a word"), maxlength: 500 });
   const joined = el("input", { type: "checkbox" });
   const submit = () => {
     hooks.forceText(text.value, joined.checked);
@@ -144,15 +144,11 @@ export function createCandidates(hooks) {
     facts,
     createPicture(list, hooks.about(t("Next token"))),
     el("label", { class: "heat" }, `${t("Temperature")} `, slider, output),
-    el("p", { class: "caption" }, [
-      t(
-        "Probabilities are re-normalised over the whole vocabulary. Greedy decoding takes the most probable token at any temperature.",
-      ),
-    ]),
+    el("p", { class: "caption" }, [t("Temperature changes the bars, not the greedy choice.")]),
     form({ class: "force" }, submit, [
       text,
-      el("label", {}, joined, t("no space before")),
-      button(t("Put here"), null, { type: "submit" }),
+      el("label", {}, joined, t("No space before it")),
+      button(t("Insert"), null, { type: "submit" }),
     ]),
   ]);
 
@@ -198,7 +194,7 @@ export function createCandidates(hooks) {
       choice.classList.toggle("taken", isWritten);
       choice.ariaCurrent = isWritten ? "true" : null;
       choice.ariaLabel = isWritten
-        ? t("{token}, {p}, taken", values)
+        ? t("{token}, {p}, chosen", values)
         : t("{token}, {p}, choose instead", values);
     });
     const count = path.vocabulary - candidates.length,
@@ -213,16 +209,12 @@ export function createCandidates(hooks) {
     facts.textContent =
       p === null
         ? t("Computing …")
-        : t(
-            "Taken: rank {rank}, {p}. The other {rest} is spread over {n} tokens. Entropy: {bits} bits.",
-            {
-              rank,
-              p: formatPercent(p),
-              rest: formatPercent(Math.max(0, 1 - p)),
-              n: path.vocabulary - 1,
-              bits: path.entropy(step, temperature).toFixed(2),
-            },
-          );
+        : t("Chosen: rank {rank}, {p}. The other {rest} is spread over {n} tokens.", {
+            rank,
+            p: formatPercent(p),
+            rest: formatPercent(Math.max(0, 1 - p)),
+            n: path.vocabulary - 1,
+          });
   }
 
   return { root, draw };

@@ -312,7 +312,7 @@ function createQuiz(onAnswer) {
   }
 
   function createVerdict({ right, answer: explanation }, choice) {
-    const words = choice < 0 ? "" : right.includes(choice) ? t("Right.") : t("Not so.");
+    const words = choice < 0 ? "" : right.includes(choice) ? t("Right.") : t("Not quite.");
     return el("p", { class: "told" }, words ? [el("b", {}, words), " "] : "", explanation);
   }
 

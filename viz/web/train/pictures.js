@@ -59,7 +59,7 @@ export function drawCurves(box, runs, selected) {
     ];
   });
   const [{ guess }] = runs;
-  const guessName = t("a guess: ln |V| = {value}", { value: guess.toFixed(2) });
+  const guessName = t("random guess: ln |V| = {value}", { value: guess.toFixed(2) });
   traces.push(level(guess, guessName, ink, "dash"));
   const axis = { zeroline: false, type: "log", exponentformat: "power", dtick: 1, gridcolor };
   const cursor = { type: "line", yref: "paper", y0: 0, y1: 1, line: { color: ink, width: 1 } };

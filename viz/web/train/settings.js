@@ -210,7 +210,7 @@ export function createSettings(side, options, title) {
       el("label", { class: "field", for: id("seed") }, el("span", {}, t("Seed")), seed),
     ]),
     createDrawer(
-      t("Switches, and what each was measured to do"),
+      t("Switches and their measured effect"),
       el("div", { class: "fields" }, [
         createSelect("decoder_layers", t("Decoder layers"), [
           ["0", t("as many as the encoder")],

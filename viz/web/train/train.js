@@ -32,9 +32,7 @@ function createCorpus(corpora) {
   }
   fill(corpora[0]);
   const node = el("div", { class: "corpus" }, [
-    el("label", { for: "train-corpus" }, [
-      t("Corpus: a sentence, a bar | and its translation on each line"),
-    ]),
+    el("label", { for: "train-corpus" }, [t("Corpus, one pair per line: sentence | translation")]),
     el("div", { class: "corpora", role: "group", "aria-label": t("Corpora") }, buttons),
     text,
     lesson,
@@ -78,7 +76,7 @@ function createOutputs(runs, update) {
       el("td", {}, wanted),
       runs.map((run) => cell(run, i)),
     ]);
-  return table([t("Source"), t("Wanted"), ...headings], runs[0].pairs.map(row));
+  return table([t("Source"), t("Expected"), ...headings], runs[0].pairs.map(row));
 }
 
 /**
@@ -99,7 +97,7 @@ export default function train(root, api) {
     stopButton = button(t("Stop"), () => stop(t("Stopped at update {n}.", { n: latestUpdate() }))),
     resumeButton = button(t("Resume"), resume),
     compareButton = button(t("Compare with another setup"), toggleSecond),
-    openButton = button(t("Open the first one in the other tabs"), open);
+    openButton = button(t("Open setting A in the other tabs"), open);
   const chart = el("div", {
     class: "chart",
     role: "img",
@@ -138,8 +136,8 @@ export default function train(root, api) {
       node: el("div", { class: `side ${name}` }, el("h2", {}, title), picture),
     };
   }
-  const first = createSide("a", t("First setting"), t("first")),
-    second = createSide("b", t("Second setting"), t("second"));
+  const first = createSide("a", t("Setting A"), "A"),
+    second = createSide("b", t("Setting B"), "B");
   second.settings.node.hidden = true;
   const sides = () => (second.settings.node.hidden ? [first] : [first, second]);
   const runs = () => sides().flatMap(({ run }) => run ?? []);

@@ -83,19 +83,19 @@ export function createWhyPicture({ p, words }, token) {
   return el("div", { class: "why-picture" }, [
     el("div", { class: "coloured" }, [
       side(t("sentence"), true),
-      side(t("written before"), false),
+      side(t("already written"), false),
       el("p", { class: "key" }, [
         el("i", { class: "for" }),
-        t("speaks for it"),
+        t("supports it"),
         el("i", { class: "against" }),
-        t("speaks against it"),
+        t("counts against it"),
       ]),
     ]),
     el("div", { class: "bars" }, [
       el("div", { class: "bar-row heading" }, [
         el("span", { class: "name" }),
-        el("span", { class: "meter-title" }, t("how probable “{token}” is", { token })),
-        el("span", { class: "instead" }, t("instead")),
+        el("span", { class: "meter-title" }, t("probability of “{token}”", { token })),
+        el("span", { class: "instead" }, t("what it writes instead")),
       ]),
       createBar(t("as it is"), p, []),
       [...bars.values()],
@@ -247,14 +247,9 @@ export default function question(root) {
       answer.refused ? "" : el("span", { class: "kind" }, t("measured")),
     );
     headline.title = toText(answer.exact) || "";
-    // A picture's title has no italics: quotation marks set a token apart.
-    const quoted = (sentence) =>
-      textParts(sentence, (text, name) =>
-        ["token", "contrast"].includes(name) ? t("“{word}”", { word: text }) : text,
-      ).join("");
     const about = {
       main: true,
-      title: () => answer.headline.map(quoted).join(" "),
+      title: () => answer.headline.map(toText).join(" "),
       caption: () => answer.text,
     };
     picture.replaceChildren(
