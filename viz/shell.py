@@ -24,7 +24,6 @@ from attention_atlas.viz.component import add_component, label, translations
 from attention_atlas.viz.explorer import explorer
 from attention_atlas.viz.panels.registry import TABS as LAB_TABS
 from attention_atlas.viz.panels.registry import Tab, describe_tab
-from attention_atlas.viz.panels.scene import most_telling
 from attention_atlas.viz.questions import header, registry, train
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import CacheBytes, Traces
@@ -42,7 +41,7 @@ SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Transla
 def _build_explorer(context: Context, first: TranslationTrace | None) -> None:
     """Lay out the tab of the maps. Later translations reach it through the page's store."""
     explorer.add_explorer(
-        explorer.explorer_payload(context.translators, first, most_telling(first))
+        explorer.explorer_payload(context.translators, first, explorer.opening_selection(context.translators, first))
         if first
         else {"invitation": INVITATION},
         model=True,

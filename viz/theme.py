@@ -18,6 +18,7 @@ COLOURS = {
     "accent": ("#1d5fbf", "#7db3ff"),
     "accent-soft": ("#e3edfb", "#1d3354"),
     "on-accent": ("#ffffff", "#0b1220"),
+    "target": ("#a2347a", "#f08cc4"),  # the translation's words, beside the source's in the accent colour
     "warn": ("#8a4b00", "#f2b866"),
     "warn-soft": ("#fdf1de", "#3a2a12"),
     "bad": ("#a3222b", "#ff9aa0"),

@@ -1,13 +1,14 @@
 """Read the values behind a translation's trust signals, and its probabilities under dropout.
 
 `read_trace` computes a Reading for the signals of model.trace.trust; `load_trust` reads what was measured of them;
-`run_dropout_passes` is Monte Carlo dropout.
+`load_alignment_errors` reads what was measured of the heads; `run_dropout_passes` is Monte Carlo dropout.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import torch
 from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.analysis.why.contributions import alti_flow
 from attention_atlas.model.files import read_json, read_or_none
+from attention_atlas.model.trace.alignment import RowToken
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.language import Refusal
@@ -27,6 +29,18 @@ from attention_atlas.model.translator.tracing import CPU_COPY_BYTES
 
 FILE = "truth.json"
 BATCH_SIZE = 10  # passes with dropout
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentErrors:
+    """The alignment error rate of each cross-attention head against links by hand.
+
+    sentences  the number of sentences with links by hand
+    rates      for each reading of a decoder row, float64 percent [layers, heads]
+    """
+
+    sentences: int
+    rates: Mapping[RowToken, np.ndarray]
 
 
 def read_trace(translator: Translator, trace: TranslationTrace) -> Reading:
@@ -65,19 +79,44 @@ def load_trust(folder: Path | None, digest: str) -> Mapping[str, Trust]:
 
     A damaged file, or one of other weights, is logged and counts as none.
     """
-    return (folder and read_or_none(folder / FILE, lambda path: _read_trust(path, digest))) or {}
+    return _load(folder, digest, _read_trust)
 
 
-def _read_trust(path: Path, digest: str) -> dict[str, Trust]:
-    try:
-        measured = read_json(path)
-        if measured["digest"] != digest:
-            raise ValueError(
-                f"it is of other weights ({measured['digest']}, here {digest}): run attention-atlas truth again"
-            )
-        return {direction: Trust.from_json(values) for direction, values in measured["trust"].items()}
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not used: {error}") from error
+@lru_cache(maxsize=8)
+def load_alignment_errors(folder: Path | None, digest: str) -> Mapping[str, AlignmentErrors]:
+    """Return each head's alignment error rate, which model.truth measured of these weights, by direction, as
+    load_trust()."""
+    return _load(folder, digest, _read_alignment_errors)
+
+
+def _load(folder: Path | None, digest: str, read: Callable[[Mapping], dict]) -> dict:
+    def read_measurements(path: Path) -> dict:
+        try:
+            measured = read_json(path)
+            if measured["digest"] != digest:
+                raise ValueError(
+                    f"it is of other weights ({measured['digest']}, here {digest}): run attention-atlas truth again"
+                )
+            return read(measured)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is not used: {error}") from error
+
+    return (folder and read_or_none(folder / FILE, read_measurements)) or {}
+
+
+def _read_trust(measured: Mapping) -> dict[str, Trust]:
+    return {direction: Trust.from_json(values) for direction, values in measured["trust"].items()}
+
+
+def _read_alignment_errors(measured: Mapping) -> dict[str, AlignmentErrors]:
+    return {
+        result["direction"]: AlignmentErrors(
+            int(result["found"]["sentences"]),
+            {row: np.array(result["found"]["heads"][row.value], np.float64) for row in RowToken},
+        )
+        for result in measured["results"]
+        if result["kind"] == "alignment"
+    }
 
 
 @torch.inference_mode()

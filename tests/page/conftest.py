@@ -54,7 +54,7 @@ def open_app(open_page) -> Callable[..., Page]:
 
     def start(url: str, **options: object) -> Page:
         page = open_page(url, **options)
-        page.wait_for_selector("#translation-text")
+        page.wait_for_selector("#translation-text", state="attached")
         return page
 
     return start

@@ -60,7 +60,7 @@ def test_many_tabs_of_one_browser_are_all_answered(tiny_url, open_page):
     for page in pages[1:]:
         page.goto(tiny_url)
     for number, page in enumerate(pages):
-        page.wait_for_selector("#translation-text")
+        page.wait_for_selector("#translation-text", state="attached")
         translate(page, f"Ich habe {number + 2} Boote.")
 
 

@@ -124,7 +124,7 @@ def test_the_explorers_space_is_reserved_before_its_scripts_arrive(app_url, open
     delayed = []
     page.route("**/atlas/*/explorer/*.js", lambda route: delayed.append(route))
     page.goto(app_url, wait_until="commit")
-    page.wait_for_selector("#translation-text")
+    page.wait_for_selector("#translation-text", state="attached")
     frame = page.locator(".atlas-explorer").bounding_box()
     screenshot(page, "first-sight")
     assert frame["height"] > 400 and page.locator(".atlas-explorer > *").count() == 0

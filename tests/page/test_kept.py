@@ -21,7 +21,7 @@ TYPED = "Ich bin noch nicht"
 
 def prepare(page: Page) -> str:
     """Translate a sentence, type another one, and open the table of positions. Return the translation."""
-    page.wait_for_selector("#translation-text")
+    page.wait_for_selector("#translation-text", state="attached")
     translate(page, SENTENCES[4])
     expect(page.locator(".atlas-translation")).to_have_attribute("aria-busy", "false")
     written = page.inner_text("#translation-text")

@@ -169,7 +169,7 @@ def test_hostile_links_and_session_storage_open_the_page_and_run_nothing(tiny_ur
         page.evaluate("state => sessionStorage.setItem('atlas-left', state)", state)
         page.goto(f"{tiny_url}#{urlencode({'text': hostile[0], 'tab': hostile[1]})}")
         page.reload()
-        page.wait_for_selector("#translation-text")
+        page.wait_for_selector("#translation-text", state="attached")
         assert page.evaluate("window.hacked ?? null") is None
         assert page.evaluate("({}).a ?? null") is None
         assert page.evaluate(ELEMENTS) <= elements + 2

@@ -134,7 +134,7 @@ def test_no_answer_is_lost_while_replicas_are_killed(
         for number in range(browsers):
             page = opened.enter_context(pages.borrow(width=1280, height=900, dark=False, options={}))
             page.goto(f"http://127.0.0.1:{port}")
-            page.wait_for_selector("#translation-text")
+            page.wait_for_selector("#translation-text", state="attached")
             expect_translation(page, translate(page, number), translator)
             page.evaluate("window.before = true")
             seen.append(page)
@@ -181,7 +181,7 @@ def test_a_survey_restarts_on_another_replica_and_the_page_says_so(tiny_checkpoi
         pages.borrow(width=1280, height=900, dark=False, options={}) as page,
     ):
         page.goto(f"http://127.0.0.1:{port}")
-        page.wait_for_selector("#translation-text")
+        page.wait_for_selector("#translation-text", state="attached")
         panel = open_panel(page, "More", "All heads")
         panel.locator(".take .begin").click()
         status = panel.get_by_role("status")

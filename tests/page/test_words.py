@@ -135,7 +135,7 @@ def open_and_record(open_page, url: str, locale: str) -> tuple[Page, list[str]]:
     page, urls = open_page("about:blank", locale=locale), []
     page.on("request", lambda request: urls.append(request.url))
     page.goto(url)
-    page.wait_for_selector("#translation-text")
+    page.wait_for_selector("#translation-text", state="attached")
     return page, [url.rpartition("/")[2].partition("?")[0] for url in urls if "/words/" in url]
 
 

@@ -92,7 +92,7 @@ def walk(page: Page, url: str) -> None:
     page.outlives = False  # the server runs as long as the page
     with watched(page, problems):
         page.goto(url)
-        page.wait_for_selector("#translation-text", timeout=60_000)
+        page.wait_for_selector("#translation-text", state="attached", timeout=60_000)
         first = page.inner_text("#translation-text")
         box = page.locator("#source-text textarea, #source-text input").first
         box.fill("Zwei Kinder bauen eine Burg aus Sand.")

@@ -11,6 +11,7 @@ from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.directions import language_of, parse_direction
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
+from attention_atlas.model.trace.why.attribution import Against
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import directions
 from attention_atlas.viz.maps.labels import shorten
@@ -169,6 +170,22 @@ def answer_why(scene: Scene) -> dict:
         "exact": headline_in_nats(losses, case.columns),
         "picture": losses_payload(question, losses, case.columns, tokens),
     }
+
+
+@question(lane="model")
+def page_removals(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Return {removals}: the probability of a written token as it is and without each word, see losses_payload().
+
+    The field is step. The numbers are those of the tab "Why"; all words are removed in one batch."""
+    if not is_integer(step := fields.get("step"), 0):
+        raise Refusal("The page asked for something unknown: {what}", what=f"step {step!r:.40}")
+    trace = context.trace(address)
+    asked = PageQuestion.of(trace, min(step, len(trace.target_ids) - 1), Against.NOTHING)
+    scene = Scene(trace, made_by=context.translators.by_digest(trace.digest), page_question=asked)
+    case = scene.case
+    losses = occlusion.measure_losses(case)
+    tokens = scene.translator.tokenizer.tokens(losses.ids.ravel().tolist())
+    return {"removals": {"step": scene.question.step, **losses_payload(scene.question, losses, case.columns, tokens)}}
 
 
 @question(lane="translate")

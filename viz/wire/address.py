@@ -10,6 +10,7 @@ from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import Decoding
 from attention_atlas.model.trace.translation import TranslationTrace, check_trace
 
+VERSION = "2"  # of links; one without a version opens with the view that links had before (viz/web/explorer/state.js)
 MAX_LENGTH = 65_536  # characters of all interventions in a link
 
 
@@ -31,7 +32,8 @@ def link_fields(source: TranslationTrace | Address, decoding: Decoding | None) -
 def query_fields(trace: TranslationTrace) -> dict[str, str]:
     """Return the fields of a link to a trace as text, without defaults and interventions that no link can carry."""
     fields = link_fields(trace, trace.decoding)
-    return {name: str(value) for name, value in fields.items() if value and (name, value) != ("beam", 1)}
+    named = {name: str(value) for name, value in fields.items() if value and (name, value) != ("beam", 1)}
+    return {"v": VERSION, **named}
 
 
 def fragment(trace: TranslationTrace) -> str:

@@ -111,8 +111,9 @@ def headline(trace: TranslationTrace, question: Question, losses: Losses, column
 def losses_payload(question: Question, losses: Losses, columns: Columns, tokens: Sequence[str]) -> dict:
     """Return the measured effect of removing each word as {p, words}, JSON-ready.
 
-    p is the token's probability. Each word has its text, whether it is in the source and special, the loss of the
-    metric in nats, p without it, and `instead`: the most probable other tokens without it, with their probabilities.
+    p is the token's probability. Each word has its text, the positions of its tokens, whether it is in the source and
+    special, the loss of the metric in nats, p without it, and `instead`: the most probable other tokens without it,
+    with their probabilities.
 
     tokens: the tokens of losses.ids, row after row.
     """
@@ -125,19 +126,21 @@ def losses_payload(question: Question, losses: Losses, columns: Columns, tokens:
         ][:2]
         for row, (ids, probabilities) in enumerate(zip(losses.ids, losses.probabilities))
     ]
-    words = zip(columns.labels, columns.special, losses.of_metric, losses.of_log_p, runs[1:])
+    groups = (*columns.source, *columns.prefix)
+    words = zip(columns.labels, groups, columns.special, losses.of_metric, losses.of_log_p, runs[1:])
     return {
         "p": float(np.exp(losses.log_p)),
         "words": [
             {
                 "text": labels.display(text),
+                "positions": list(group),
                 "source": column < len(columns.source),
                 "special": bool(special),
                 "loss": None if np.isnan(loss) else float(loss),
                 "p": float(np.exp(losses.log_p - fall)),
                 "instead": instead,
             }
-            for column, (text, special, loss, fall, instead) in enumerate(words)
+            for column, (text, group, special, loss, fall, instead) in enumerate(words)
         ],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import gradio as gr
 import numpy as np
@@ -22,6 +23,7 @@ from attention_atlas.viz.panels.scene import Selection
 from attention_atlas.viz.questions import registry
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
+from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.words import for_page
 from tests.page.browser import use_modules
 
@@ -111,7 +113,11 @@ def serve_traces(serve, explorer_urls, monkeypatch):
 
 @pytest.fixture()
 def open_traces(serve_traces, open_page):
-    def start(*traces, fragment: str = "", **options):
+    def start(*traces, fragment: str | None = None, **options):
+        """Open a page with an explorer of these traces. fragment: None for the model's pieces, with special tokens."""
+        if fragment is None:
+            fields = link_fields(traces[0], traces[0].decoding)
+            fragment = f"#{urlencode({name: value for name, value in fields.items() if value})}"
         page = open_page(serve_traces(*traces) + fragment, **options)
         page.wait_for_selector(".atlas-explorer .thumbnail")
         page.wait_for_selector(".atlas-explorer .detail .plot")

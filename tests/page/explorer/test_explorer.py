@@ -59,7 +59,7 @@ def test_every_option_draws_the_same_map_as_python(open_traces, hand_made_trace)
         ("single", False, "renormalise", False),
     ):
         tokens, by = "whole words" if words else "subwords", f"the token it {'writes' if predicted else 'reads'}"
-        for label, value in (("Heads", combine), ("Tokens", tokens), ("Special", special), ("Rows", by)):
+        for label, value in (("Heads", combine), ("Tokens", tokens), ("Special tokens", special), ("Rows", by)):
             choose(page, label, value)
         view = View("cross", 1, 2, combine=combine, words=words, special=special, predicted=predicted)
         expected, plot = score_map(hand_made_trace, view), drawn(page)
@@ -69,7 +69,7 @@ def test_every_option_draws_the_same_map_as_python(open_traces, hand_made_trace)
         if combine != "single":
             assert expected.unit in reading
         if expected.hidden is not None:
-            assert f"{100 * expected.hidden:.1f}% of the mass was on hidden tokens" in reading
+            assert f"{100 * expected.hidden:.1f}% of the weight is on" in page.inner_text(".atlas-explorer .share")
         assert page.inner_text(".axis-label.row-title") == f"query: {by}"
     for value, ticks in (
         ("log", ["≤ 0.0001", "0.001", "0.01", "0.1", "1"]),
@@ -128,7 +128,7 @@ def test_the_explorer_works_by_keyboard(open_traces, hand_made_trace):
     press("Escape")
     for key, expected in (("w", "true"), ("w", "false")):
         press(key)
-        assert page.locator(".atlas-explorer .field", has_text="Tokens").locator("select").input_value() == expected
+        assert page.locator(".atlas-explorer .field:has(> span:text-is('Tokens')) select").input_value() == expected
     press("h")
     assert drawn(page)["heading"] == "Mean of all 4 heads of layer 2"
     press("x")

@@ -47,7 +47,7 @@ def test_each_link_restores_the_view(open_traces, hand_made_trace):
         expected, options = score_map(hand_made_trace, view), page.evaluate(OPTIONS)
         fields = {
             "Heads": "combine",
-            "Special": "special",
+            "Special tokens": "special",
             "Scale": "transform",
             "Colours": "colours",
             "Range": "range",

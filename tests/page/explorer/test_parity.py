@@ -219,6 +219,7 @@ def test_links_restore_the_state_and_ignore_invalid_fields(script_page):
         "compare": "grid",
         "overlay": "a_score",
         "beside": "Der Hund & die Katze?",
+        "lines": "alignment",
     }
     text = "Größe & <b>x</b> #1 = 100 % ${y} שלום 😀\nzweite Zeile"
     fragment = script_page.evaluate(
@@ -232,6 +233,6 @@ def test_links_restore_the_state_and_ignore_invalid_fields(script_page):
     assert script_page.evaluate(read, "#top") is None and script_page.evaluate(read, "") is None
     initial = script_page.evaluate("atlas.initialState()")
     nonsense = (
-        "#text=x&overlay=%3Cb%3E&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=NaN&query=0"
+        "#v=2&text=x&overlay=%3Cb%3E&kind=sideways&layer=-3&head=1e9&view=%3Cscript%3E&heads=a.b 1.2.3&coverage=0"
     )
     assert script_page.evaluate(read, nonsense)["state"] == initial

@@ -17,7 +17,7 @@ ASKING = """async (steps) => {
   const trace = (lacking) => ({ address: {}, lazy: true, kinds: { cross: {}, own: {} }, add: () => {},
     lacks: (kind) => lacking.has(kind), weights: { cross: [1, null, null], own: [null] } });
   const lacking = new Set(["own"]), shown = trace(lacking), other = trace(new Set(["cross"]));
-  const state = { ...atlas.initialState(), kind: "cross" };
+  const state = { ...atlas.initialState(), kind: "cross", layer: 0, head: 0 };
   const scene = { state, trace: shown, traces: [shown], overlays: [] };
   const maps = atlas.createMaps({ scene, ask, show: () => {}, tell: () => {} });
   const acts = {

@@ -36,6 +36,7 @@ def test_a_link_reproduces_the_translation(tiny_translator) -> None:
     trace = tiny_translator.translate(TEXT, beam=2, interventions=changes)
     fields = read(viz.link(trace, "http://127.0.0.1:7860/"))
     assert fields.pop("interventions") and fields == {
+        "v": address.VERSION,
         "text": TEXT,
         "direction": trace.direction,
         "checkpoint": trace.checkpoint,
@@ -49,7 +50,7 @@ def test_a_link_reproduces_the_translation(tiny_translator) -> None:
 
 def test_links_leave_out_defaults(tiny_translator) -> None:
     trace = tiny_translator.translate(TEXT)
-    assert set(read(viz.link(trace))) == {"text", "direction", "checkpoint"}
+    assert set(read(viz.link(trace))) == {"v", "text", "direction", "checkpoint"}
     assert address.link_fields(trace, trace.decoding)["interventions"] == ""
     assert interventions_file.from_text("") == Interventions()
 

@@ -173,9 +173,13 @@ export function viewLink() {
   return namePanel(new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? ""));
 }
 
+/** The version of new links. A link without one opens with the view that links had before (explorer/state.js). */
+export const VERSION = "2";
+
 /** Return the fields of a link to a translation. @param {Translation} translation @param {Link} [more] fields */
 export const linkFields = ({ text, direction, checkpoint, beam, interventions }, more = {}) =>
   new URLSearchParams({
+    v: VERSION,
     text,
     direction,
     checkpoint,

@@ -19,7 +19,7 @@ import * as states from "./state.js";
  */
 export function createCut({ scene, able, ask }) {
   const hows = [
-      ["renormalise", t("the rest of its row takes its weight")],
+      ["renormalise", t("its weight is spread over the rest of the row")],
       ["zero", t("its weight is lost")],
     ],
     how = menu(hows, null, { "aria-label": t("What happens to the edge's weight") });

@@ -9,11 +9,12 @@ import * as naming from "./words.js";
  * Create a row of buttons of which one is pressed.
  * @param {string} label @param {Record<string, any>} options value -> label @param {(value: string) => void} onPick
  * @param {Record<string, string>} [keys] value -> the key that does the same
+ * @param {Record<string, any>} [names] value -> its name beside the key, if the label is more than that
  */
-export function createSegmented(label, options, onPick, keys = {}) {
+export function createSegmented(label, options, onPick, keys = {}, names = options) {
   const buttons = Object.entries(options).map(([value, text]) => {
     const key = keys[value],
-      title = key ? t("{label} (key {key})", { label: text, key }) : null;
+      title = key ? t("{label} (key {key})", { label: names[value], key }) : null;
     return plainButton(text, () => onPick(value), { "data-value": value, title, class: null });
   });
   return {
@@ -57,11 +58,24 @@ const VIEW_KEYS = { map: "m", lines: "l", text: "t", compare: "c" };
 export function createControls(overlays, update, open) {
   const kinds = Object.entries(KINDS),
     of = (name) => Object.fromEntries(kinds.map(([kind, about]) => [kind, about[name]]));
+  const lines = Object.fromEntries(
+    kinds.map(([kind, { short, line }]) => [
+      kind,
+      el("span", {}, el("b", {}, short), el("span", { class: "line" }, line)),
+    ]),
+  );
   const kind = createSegmented(
     t("Kind of attention"),
-    of("short"),
+    lines,
     (value) => update({ kind: value }),
     of("key"),
+    of("short"),
+  );
+  kind.root.classList.add("kinds");
+  const drawn = createSegmented(
+    t("Lines of"),
+    { head: t("this head"), alignment: t("alignment heads") },
+    (value) => update({ lines: value }),
   );
   const view = createSegmented(
     t("View"),
@@ -80,7 +94,7 @@ export function createControls(overlays, update, open) {
     combine: [
       t("Heads"),
       { single: t("one head"), mean: t("mean"), max: t("maximum"), rollout: t("rollout") },
-      t("One head, or several as one map. Shift-click thumbnails to choose which."),
+      t("One head, or several as one map. The chips choose which."),
     ],
     words: [
       t("Tokens"),
@@ -95,7 +109,7 @@ export function createControls(overlays, update, open) {
       ),
     ],
     special: [
-      t("Special"),
+      t("Special tokens"),
       { show: t("shown"), hide: t("hidden"), renormalise: t("hidden, rows rescaled") },
       t("The language symbol, <s> and </s>"),
     ],
@@ -122,6 +136,7 @@ export function createControls(overlays, update, open) {
   const roots = [...Object.values(menus), sentence].map((menu) => menu.root);
   return {
     kind: kind.root,
+    lines: drawn.root,
     view: view.root,
     options: el("div", { class: "options" }, roots),
     history(traces, current) {
@@ -144,6 +159,7 @@ export function createControls(overlays, update, open) {
       const [low, high] = (map?.range ?? [0, 1]).map((value) => formatSignificant(value, 3));
       range.field.options[0].textContent = t("{low} to {high}", { low, high });
       kind.show(state.kind);
+      drawn.show(state.lines);
       view.show(state.view);
       const { [state.kind]: named = false } = state.predicted; // an encoder's rows have one token
       for (const [name, menu] of Object.entries(menus))

@@ -1,21 +1,30 @@
 // The attention explorer: builds its parts, draws them, remembers translations, and handles what a person does and what the
 // server answers.
 import { ask as askServer } from "../core/ask.js";
-import { debounce, el, showInvitation, onThemeChange } from "../core/dom.js";
+import { button, debounce, el, showInvitation, onThemeChange } from "../core/dom.js";
+import { KINDS } from "../core/kinds.js";
 import { textParts, toText, say, t } from "../core/language.js";
-import { explorerMaps, tabOpeners, pageLink, tabLinks } from "../core/links.js";
+import { explorerMaps, openLink, tabOpeners, pageLink, tabLinks } from "../core/links.js";
 import { markTerms } from "../lab/glossary.js";
 import { createPicture } from "../picture/copy.js";
+import { pin as pinToken } from "../store/question.js";
 import { store } from "../store/store.js";
 import { returnToTranslation, translateLink } from "../store/translation.js";
 import { createCut, createExports, viewSvg } from "./actions.js";
 import { createControls } from "./controls.js";
+import { createDemo } from "./demo.js";
 import { createHelp, listenKeys } from "./keyboard.js";
+import { cellsOf, headsThatLook, isNone, litWeights, verdictOf } from "./lit.js";
 import { createMaps } from "./maps.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
+import { createTest } from "./test.js";
 import { Trace } from "./trace.js";
+import { createAnswer } from "./views/answer.js";
 import { createThumbnails } from "./views/atlas.js";
+import { createCards } from "./views/cards.js";
+import { createChips, createSlots } from "./views/chips.js";
+import { NONE } from "./views/frame.js";
 import { createSentence } from "./views/sentence.js";
 import * as colouring from "./views/scale.js";
 import { createViews } from "./views/views.js";
@@ -44,7 +53,8 @@ export default function explorer(root, api) {
   const { formats, pairs, diverging, overlays = [] } = api.options ?? {};
   const isInApp = Boolean(formats); // the server writes the files, so an exported page offers no formats
   // The scene, which all parts read. traces: oldest first; trace: the translation that is shown;
-  // map: its map, or null; refused: why there is no map.
+  // map: its map, or null; refused: why there is no map. preview: the head under the pointer, [layer, head], or null;
+  // headColours: "layer.head" -> colour of each chosen head; hover, last: the word that is pointed at, and was last.
   const scene = {
     state: states.initialState(),
     traces: [],
@@ -52,14 +62,24 @@ export default function explorer(root, api) {
     map: null,
     refused: null,
     overlays,
+    preview: null,
+    headColours: new Map(),
+    hover: null,
+    last: NONE,
   };
 
   // --- its parts --------------------------------------------------------------------------------------------------
   // The parts call each other. A callback may name a part that is created further down: it runs later.
   const guide = el("p", { class: "guide" }),
     heading = el("h2", { class: "heading-line" }),
+    errorTag = el("span", { class: "tag" }),
     decoded = el("span", { class: "decoded" }),
+    pattern = el("span", { class: "pattern" }),
+    names = el("span", { class: "names" }),
     reading = el("p", { class: "reading" }),
+    said = el("p", { class: "said" }),
+    share = el("span", { class: "share" }),
+    pieces = button("", () => update(states.togglePieces(scene.state)), { class: "link pieces" }),
     status = el("p", { class: "status", role: "status" }),
     summary = el("p", { class: "sr-only", "aria-live": "polite" }),
     legend = el("div", { class: "legend" }),
@@ -69,11 +89,15 @@ export default function explorer(root, api) {
     scene.trace = traceByKey(key);
     open(scene.state);
   });
+  const openHead = (layer, head) => update({ layer, head, heads: [], combine: "single" });
   const thumbnails = createThumbnails({
-    select: (layer, head) => update({ layer, head, heads: [], combine: "single" }),
+    select: openHead,
     toggle: toggleHeads,
     hover: describeHead,
+    preview,
   });
+  const chips = createChips(toggleHeads);
+  let slots = null; // numbers of the chosen heads' colours
   const views = createViews({
     scene,
     ...maps,
@@ -95,8 +119,31 @@ export default function explorer(root, api) {
     page: (by) => update(states.pageHead(scene.state, shownKind(), by)),
     hint: t("← → heads · ↑ ↓ layers"),
   };
-  const sentence = createSentence({ pin }), // pin() gets the sentences' map of words; scene.map may be of tokens
-    lines = createPicture(sentence.root, { ...pictureOptions, name: t("What each word read") });
+  const test = createTest({ ask, able: isInApp, draw: drawLit });
+  const sentence = createSentence({ point, pin: pinWord, test: testWord, letGo }),
+    lines = createPicture(sentence.root, {
+      ...pictureOptions,
+      name: t("What each word attends to"),
+    });
+  const answer = createAnswer({ test: testWord, openHead, why: askWhy, play: () => demo.play() });
+  const cards = createCards(openFromCard);
+  const demo = createDemo({
+    rows: () => demoRows(),
+    measure: (row) => test.measure(scene.trace, scene.wordMap, row),
+    surprising,
+    light: (row) => point({ ...NONE, row }),
+    async test() {
+      scene.hover = null;
+      await testWord();
+      const { row } = litAt(),
+        result = testOf()?.verdict;
+      return result && result.most !== null ? lookingHeads(row, result.most).slice(0, 3) : [];
+    },
+    preview: (pair) => preview(pair && pair.slice(0, 2)),
+    prepare() {
+      update({ kind: "cross", heads: [], combine: "single", query: null, key: null });
+    },
+  });
   const exports = createExports({
     scene,
     formats,
@@ -120,62 +167,82 @@ export default function explorer(root, api) {
       if (scene.trace) draw(scene.state);
     },
   });
+  const about = el("details", { class: "about" }, [
+    el("summary", {}, t("About this head")),
+    el("p", {}, pattern, names),
+    el("p", {}, decoded),
+  ]);
   const section = (name, label, children) =>
     el("section", { class: name, "aria-label": label }, children);
   const parts = [
     el("div", { class: "panes" }, [
-      section("reader", t("What each word read"), [
-        el("div", { class: "bar" }, controls.kind),
-        lines,
-      ]),
+      section("reader", t("What each word attends to"), [controls.lines, lines]),
+      answer.root,
       section("atlas-pane", t("All heads"), [
+        el("div", { class: "bar" }, controls.kind),
         headsPicture,
         tip,
-        el("details", { class: "view-options" }, [
-          el("summary", {}, t("View options")),
-          thumbnails.several,
-          controls.options,
-        ]),
       ]),
       section("detail-pane", t("Selected head"), [
         el("div", { class: "detail-head" }, [
-          el("div", { class: "titles" }, heading, decoded, reading),
+          el("div", { class: "titles" }, heading, errorTag, about),
           controls.view,
         ]),
+        el("div", { class: "tools" }, [
+          chips.root,
+          el("details", { class: "view-options" }, [
+            el("summary", {}, t("View options")),
+            controls.options,
+          ]),
+        ]),
+        reading,
+        said,
         viewPicture,
+        el("p", { class: "under" }, share, " ", pieces),
         status,
         guide,
         cut.root,
       ]),
     ]),
+    isInApp && cards.root,
     el("div", { class: "actions" }, exports, help.button),
     summary,
     help.root,
   ];
-  listenKeys(root, { scene, acts: { update, step, toggleHeads }, thumbnails, views, help });
+  const acts = { update, step, toggleHeads, test: testWord, letGo };
+  listenKeys(root, { scene, acts, thumbnails, views, help });
 
   // --- what is drawn ----------------------------------------------------------------------------------------------
   let waitTimer = null;
 
   // Over hundreds of tokens the mean weight is close to 0: a linear scale would show a dark square.
   const tonedState = () =>
-    scene.trace.kinds[scene.state.kind].large && scene.state.transform === "linear"
-      ? { ...scene.state, transform: "sqrt" }
-      : scene.state;
-  const overlayOf = () => states.overlayOf(scene.state, overlays);
+    shownKind().large && scene.state.transform === "linear"
+      ? { ...shownState(), transform: "sqrt" }
+      : shownState();
+  const overlayOf = () => states.overlayOf(shownState(), overlays);
+
+  // Return the state that is drawn: of the head under the pointer, if there is one.
+  function shownState() {
+    const { state, preview } = scene;
+    if (!preview) return state;
+    const [layer, head] = preview;
+    return { ...state, layer, head, heads: [], combine: "single", overlay: "", lines: "head" };
+  }
 
   // Draw the scene. before: the state drawn last, or null to draw everything. Thumbnails and legend are
   // drawn only if their kind, scale or colours differ from those of `before`. The same state draws the
   // map for a new width.
   function draw(before = null) {
-    const { state, trace } = scene,
+    const { trace } = scene,
+      state = shownState(),
       overlay = overlayOf(),
-      answer = maps.mapOf(trace, state);
-    const map = (scene.map = answer?.refused ? null : answer);
-    scene.refused = map ? null : (answer?.refused ?? trace.left_out ?? null);
-    controls.show(tonedState(), map);
-    const used = model.usedHeads(trace, states.viewOf(state));
-    heading.textContent = words.mapHeading(state, used, overlay);
+      found = maps.mapOf(trace, state);
+    const map = (scene.map = found?.refused ? null : found);
+    scene.refused = map ? null : (found?.refused ?? trace.left_out ?? null);
+    colourHeads();
+    controls.show({ ...tonedState(), view: scene.state.view }, map);
+    drawHeading(state, overlay);
     decoded.textContent = [
       t("Decoding: {how}.", { how: trace.decoding }),
       trace.beyond && toText(trace.beyond),
@@ -184,7 +251,8 @@ export default function explorer(root, api) {
       .filter(Boolean)
       .join(" ");
     const waits = overlay ? t("Computing …") : t("Loading this layer…");
-    read(map ? words.mapReading(state, trace, map, overlay) : scene.refused ? "" : waits);
+    read(map ? words.mapReading(state, map, overlay) : scene.refused ? "" : waits);
+    drawPieces(state, map);
     clearTimeout(waitTimer);
     maps.lackingThumbnails.clear();
     if (map) {
@@ -195,20 +263,69 @@ export default function explorer(root, api) {
       waitTimer = setTimeout(views.wait, WAIT_MESSAGE_DELAY);
     else views.wait();
     const repaint =
-      !before || ["kind", "transform", "colours"].some((name) => before[name] !== state[name]);
+      !before ||
+      ["kind", "transform", "colours", "words", "special", "predicted"].some(
+        (name) => before[name] !== state[name],
+      );
     if (repaint) drawThumbnails();
     else if (before.overlay !== state.overlay) describeHead(null);
-    thumbnails.select(state);
+    thumbnails.select(scene.state, scene.headColours);
+    chips.draw(scene.state, trace.kinds[state.kind], scene.headColours);
     drawSentence();
     guide.textContent = words.viewGuide(state, overlay);
     showPinned();
     if (map)
       scene.state = {
-        ...state,
+        ...scene.state,
         beside: state.view === "compare" ? views.compare.referenceText() : "",
       };
     maps.askAhead();
     summarise();
+  }
+
+  // Give each chosen head its colour; one head alone has the accent.
+  function colourHeads() {
+    const { state, trace } = scene,
+      { heads } = state,
+      colours = trace.colours.heads;
+    slots ??= createSlots(colours.length);
+    const own = slots(heads);
+    scene.headColours = new Map(
+      heads.length > 1 ? heads.map((pair, i) => [pair.join("."), colours[own[i]]]) : [],
+    );
+  }
+
+  function drawHeading(state, overlay) {
+    const { trace } = scene,
+      used = model.usedHeads(trace, states.viewOf(state)),
+      isOne = used.length === 1 && !overlay && state.heads.length < 2;
+    heading.textContent = words.mapHeading(state, used, overlay);
+    about.hidden = !isOne;
+    const [layer, head] = used[0],
+      { errors = null, opens } = (state.kind === "cross" && trace.alignment) || {};
+    errorTag.hidden = !isOne || !errors;
+    if (!errorTag.hidden) {
+      const isBest = opens.join() === used[0].join(),
+        error = t("alignment error {share}", { share: `${errors[layer][head].toFixed(1)}%` });
+      errorTag.classList.toggle("best", isBest);
+      errorTag.textContent = isBest ? `★ ${error}` : error;
+      errorTag.title = t(
+        "How many links this head gets wrong, of words that people linked in {n} sentences. Lower is better.",
+        { n: trace.alignment.sentences },
+      );
+    }
+    if (!isOne) return;
+    pattern.replaceChildren(...markTerms(words.headReading({ ...state, layer, head }, trace)));
+    const habits = words.headNames(trace, state.kind, layer, head);
+    names.textContent = habits && `; ${habits}`;
+  }
+
+  function drawPieces(state, map) {
+    share.textContent = map && !overlayOf() ? words.hiddenShare(state, map) : "";
+    pieces.hidden = shownKind().large;
+    pieces.textContent = states.showsPieces(state)
+      ? t("Show whole words")
+      : t("Show the model's pieces");
   }
 
   const summarise = debounce(() => {
@@ -219,25 +336,282 @@ export default function explorer(root, api) {
 
   const read = (text) => reading.replaceChildren(...markTerms(text));
 
-  function drawSentence() {
-    const { state, trace } = scene;
-    lines.hidden = trace.kinds[state.kind].large;
-    if (lines.hidden) return; // a large map's words would fill a hundred lines
-    const view = {
-      ...states.viewOf({ ...state, overlay: "", heads: [], combine: "single" }),
-      words: true,
-      special: "hide",
-      predicted: true,
+  // --- the lit word -----------------------------------------------------------------------------------------------
+  // Return the view of whole words of the sentences' lines.
+  const lineView = (state) => ({
+    ...states.viewOf({ ...state, overlay: "", heads: [], combine: "single" }),
+    words: true,
+    special: "hide",
+    predicted: state.kind !== "decoder_self",
+  });
+
+  // Return the layers of the lines, [{map, colour}]; null while a map is missing.
+  function lineLayers(state) {
+    const { trace } = scene,
+      view = lineView(state),
+      accent = "var(--atlas-accent)";
+    const layerOf = (pair, colour, more = {}) => {
+      const [layer, head] = pair,
+        own = { ...view, layer, head, ...more };
+      return model.missingLayers(trace, own).length
+        ? null
+        : { map: model.scoreMap(trace, own), colour };
     };
-    if (model.missingLayers(trace, view).length) return; // drawn when the layers arrive
-    const wordMap = model.scoreMap(trace, view);
-    const glosses = state.glosses ? states.glossesOf(state, trace) : null;
-    sentence.draw(
-      wordMap,
-      states.pinnedCells(state, wordMap, trace),
-      words.sentenceHint(state),
-      glosses,
+    if (state.lines === "alignment" && state.kind === "cross") {
+      const linking = trace.alignment.linked_by.map(([layer, head, row]) =>
+        layerOf([layer, head], accent, { predicted: row === "predicted" }),
+      );
+      if (linking.includes(null)) return null;
+      const map = meanOf(linking),
+        { rows } = model.scoreMap(trace, {
+          ...view,
+          layer: trace.alignment.linked_by[0][0],
+          head: 0,
+        });
+      return [{ map: { ...map, rows: rows.slice(0, map.rows.length) }, colour: accent }]; // rows by the word written
+    }
+    const heads = state.heads.length > 1 ? state.heads : [[state.layer, state.head]];
+    const layers = heads.map((pair) =>
+      layerOf(pair, scene.headColours.get(pair.join(".")) ?? accent),
     );
+    return layers.includes(null) ? null : layers;
+  }
+
+  // Return the mean of maps of words. A map by the word read may lack the last row.
+  function meanOf(layers) {
+    const maps = layers.map(({ map }) => map);
+    if (maps.length === 1) return maps[0];
+    const most = maps.reduce((a, b) => (b.rows.length > a.rows.length ? b : a)),
+      values = Float64Array.from(most.values, (_, i) => {
+        const known = maps.map((map) => map.values[i]).filter((value) => value >= 0);
+        return known.reduce((sum, value) => sum + value, 0) / known.length;
+      });
+    return { ...most, values };
+  }
+
+  function drawSentence() {
+    const { trace } = scene,
+      state = shownState();
+    lines.hidden = trace.kinds[state.kind].large;
+    root.classList.toggle("lineless", lines.hidden);
+    controls.lines.hidden =
+      lines.hidden || state.kind !== "cross" || !trace.alignment?.linked_by.length;
+    const layers = lines.hidden ? null : lineLayers(state); // a large map's words would fill a hundred lines
+    answer.root.hidden = lines.hidden;
+    if (!layers) return; // drawn when the layers arrive
+    const source = model.plainWords(trace.tokens.source),
+      target = model.plainWords(trace.tokens.predicted),
+      glosses = state.glosses && trace.glosses,
+      of = (list, side) => list.map(({ positions }) => glosses[side][positions[0]] ?? "");
+    scene.wordMap = meanOf(layers);
+    sentence.draw({
+      kind: state.kind,
+      map: scene.wordMap,
+      layers,
+      source,
+      target,
+      direction: trace.direction,
+      glosses: glosses ? { source: of(source, "source"), target: of(target, "target") } : null,
+      at: litAt(),
+      test: testOf(),
+      canTest: canTest(),
+    });
+  }
+
+  // Return the lit {row, column} of the sentences' map.
+  function litAt() {
+    const { hover, last, wordMap, trace, state } = scene,
+      pinned = wordMap ? states.pinnedCells(state, wordMap, trace) : NONE,
+      { row, column } = pinned;
+    const at = hover ?? (row !== null ? { ...NONE, row } : column !== null ? pinned : last);
+    return litWeights(wordMap, at) ? at : NONE;
+  }
+  const canTest = () =>
+    test.able && ["cross", "alignment"].includes(scene.state.kind) && !isUntested();
+  const isUntested = () => scene.trace.attention_only || scene.state.kind === "alignment";
+  // Return the test of the lit row, or null.
+  function testOf() {
+    const { row } = litAt();
+    return row === null || !canTest() ? null : test.of(scene.trace, scene.wordMap, row);
+  }
+
+  function drawLit() {
+    if (!scene.wordMap || lines.hidden) return;
+    const { map, wordMap } = scene,
+      state = shownState(),
+      at = litAt(),
+      lit = litWeights(wordMap, at),
+      current = testOf(),
+      result = current?.isRunning ? null : current?.verdict;
+    sentence.light(at, current);
+    said.textContent = words.litReading(state, lit);
+    const decisive = wordMap.columns[result?.most ?? -1] ?? null;
+    if (map && !map.overlay && !map.joint && lit)
+      views.light({
+        rows: lit.isRow ? cellsOf(map.rows, lit.positions) : [],
+        columns: lit.isRow ? [] : cellsOf(map.columns, lit.positions),
+        decisive: decisive ? cellsOf(map.columns, decisive.positions) : [],
+      });
+    else views.light(null);
+    thumbnails.light(lit, decisive);
+    const { heads, layer, head } = state,
+      place = { layer: layer + 1, head: head + 1 };
+    answer.draw({
+      lit,
+      who:
+        state.lines === "alignment" && state.kind === "cross"
+          ? t("by the alignment heads")
+          : heads.length > 1
+            ? t("by {n} heads, their mean", { n: heads.length })
+            : t("by layer {layer} · head {head}", place),
+      isWriting: state.kind === "cross" || state.kind === "alignment",
+      isSource: state.kind === "encoder_self",
+      canTest: canTest(),
+      canPlay: test.able && state.kind === "cross" && canTest(),
+      test: current,
+      testing:
+        current?.isRunning && current.effects ? wordMap.columns[current.step - 1]?.label : "",
+      effects: result ? current.effects : null,
+      result,
+      heads: decisive && result.most !== result.own ? lookingHeads(at.row, result.most) : [],
+      problem: current?.error,
+    });
+    if (isInApp) drawCards(lit);
+  }
+
+  // Draw the cards, which are about the lit translated word.
+  function drawCards(lit) {
+    const { trace, state, wordMap } = scene,
+      isTarget = lit?.isRow && KINDS[state.kind].rows === "target";
+    if (isTarget) scene.about = lit.index;
+    const target = model.plainWords(trace.tokens.predicted),
+      row = Math.min(scene.about ?? 0, target.length - 1);
+    if (row < 0 || !wordMap) return;
+    const step = target[row].positions[0],
+      token = store.state.translation?.target?.[step],
+      plain = (text) => text.replaceAll("\u2581", "") || "␣",
+      candidates = token ? [...new Map([[token.text, token.probability], ...token.others])] : [],
+      isCross = KINDS[state.kind].rows === "target" && KINDS[state.kind].columns === "source",
+      encoder =
+        trace.kinds.encoder_self && !trace.kinds.encoder_self.large
+          ? trace.weights.encoder_self
+          : [],
+      view = { ...lineView({ ...state, kind: "encoder_self" }), head: 0 };
+    cards.draw({
+      key: trace.key,
+      word: target[row].label,
+      source: model.plainWords(trace.tokens.source),
+      written: target.slice(0, row).map(({ label }) => label),
+      candidates: candidates.map(([text, p]) => [plain(text), p]).sort((a, b) => b[1] - a[1]),
+      effects: isCross && wordMap.rows[row] ? test.effects(trace, wordMap, row) : null,
+      maps: encoder.flatMap((weights, layer) =>
+        weights ? [model.scoreMap(trace, { ...view, layer })] : [],
+      ),
+      weights: isCross
+        ? (litWeights(wordMap, { ...NONE, row })?.items ?? []).map(({ weight }) => weight)
+        : [],
+      colours: trace.colours.scales.viridis,
+    });
+  }
+
+  function openFromCard(tab) {
+    const { trace, about } = scene,
+      word = model.plainWords(trace.tokens.predicted)[about ?? 0];
+    openLink(tab === "why" ? { tab, panel: "why-tokens" } : { tab });
+    if (word && tab !== "inside") pinToken(word.positions[0]);
+  }
+
+  // Return the rows of translated words without punctuation.
+  const demoRows = () =>
+    [...(scene.wordMap?.rows ?? []).entries()]
+      .filter(([, { label }]) => /[\p{L}\p{N}]/u.test(label))
+      .map(([row]) => row);
+
+  // Return the measured row whose decisive word is another one than the word it looked at, and costs most; or null.
+  function surprising() {
+    const { trace, wordMap } = scene;
+    const [best = null] = demoRows()
+      .map((row) => {
+        const effects = test.effects(trace, wordMap, row),
+          result = effects && verdictOf(effects, litWeights(wordMap, { ...NONE, row }));
+        return [
+          row,
+          result && result.most !== null && result.agrees !== "yes"
+            ? effects.all[result.most].loss
+            : 0,
+        ];
+      })
+      .filter(([, loss]) => loss > 0)
+      .sort((a, b) => b[1] - a[1]);
+    return best && best[0];
+  }
+
+  // Return the heads of this kind that attend most to a column in a row.
+  function lookingHeads(row, column) {
+    const { trace, state } = scene,
+      { layers } = trace.kinds[state.kind],
+      loaded = Array.from({ length: layers }, (_, layer) => layer).filter(
+        (layer) => trace.weights[state.kind][layer],
+      );
+    const all = loaded
+      .flatMap((layer) => model.headsOfLayer(trace, state.kind, layer))
+      .map(([layer, head]) => [
+        layer,
+        head,
+        model.scoreMap(trace, { ...lineView(state), layer, head }),
+      ]);
+    return headsThatLook(all, row, column);
+  }
+
+  // Light a word while it is pointed at; it stays lit until another one is.
+  function point(at) {
+    if (isNone(at) && !scene.hover) return;
+    scene.hover = isNone(at) ? null : at;
+    if (scene.hover) scene.last = at;
+    drawLit();
+  }
+
+  function pinWord(at) {
+    if (isNone(at)) return;
+    scene.last = at;
+    pin(scene.wordMap, at.row, at.column);
+  }
+
+  // Let go of the lit word, and end its test.
+  function letGo() {
+    test.stop();
+    demo.stop();
+    Object.assign(scene, { hover: null, last: NONE });
+    if (scene.state.query !== null || scene.state.key !== null)
+      setState({ ...scene.state, query: null, key: null });
+    showPinned();
+  }
+
+  async function testWord() {
+    const { row } = litAt();
+    if (row === null || !canTest()) return;
+    scene.last = { ...NONE, row };
+    const hadFocus = document.activeElement?.matches(".test-it");
+    await test.run(scene.trace, scene.wordMap, row);
+    if (hadFocus && document.activeElement === document.body) sentence.focusLit();
+  }
+
+  function askWhy() {
+    const { row } = litAt();
+    if (row !== null) pinToken(scene.wordMap.rows[row].positions[0]);
+    openLink({ tab: "why", panel: "why-tokens" });
+  }
+
+  // Draw the head under the pointer; null: the selected one again.
+  function preview(pair) {
+    const { trace, state } = scene;
+    const isPossible =
+      pair && trace.weights[state.kind][pair[0]] && state.view !== "compare" && !shownKind().large;
+    const next = isPossible ? pair : null;
+    if (next?.join() === scene.preview?.join()) return;
+    scene.preview = next;
+    thumbnails.preview(next);
+    draw(scene.state);
   }
 
   function drawThumbnails() {
@@ -245,7 +619,7 @@ export default function explorer(root, api) {
       colours = colouring.chosenColours(state, trace.colours),
       palette = colouring.createPalette(colours, tonedState().transform, 1),
       { texts, places } = palette.ticks;
-    thumbnails.draw(trace, state.kind, palette);
+    thumbnails.draw(trace, state, palette);
     const ramp = `background: linear-gradient(to right, ${colours.join(", ")})`;
     legend.replaceChildren(
       el("span", { class: "ramp", style: ramp }),
@@ -259,8 +633,8 @@ export default function explorer(root, api) {
   // Draw what arrives after a large map: its thumbnails and readings.
   function drawHeads() {
     drawThumbnails();
-    thumbnails.select(scene.state);
-    read(words.mapReading(scene.state, scene.trace, scene.map));
+    thumbnails.select(scene.state, scene.headColours);
+    drawHeading(scene.state, overlayOf());
   }
 
   // Describe a head below the thumbnails; without one, the thumbnails.
@@ -272,19 +646,33 @@ export default function explorer(root, api) {
   }
 
   const pointing = (row, column) =>
-    words.describeCell(scene.map, row, column, scene.trace, scene.state.kind);
+    words.describeCell(scene.map, row, column, scene.trace, scene.state);
 
   // Describe a cell, a row or a column of the map; without one, what is pinned.
   function describeCell(row, column) {
-    if (row === null && column === null) showPinned();
-    else if (scene.map) status.replaceChildren(...pointing(row, column));
+    if (row === null && column === null) {
+      scene.hover = null;
+      return showPinned();
+    }
+    if (!scene.map) return;
+    status.replaceChildren(...pointing(row, column));
+    lightCell(row, column);
+  }
+
+  // Light the word of the row that is pointed at in the map; of a column, if only that is.
+  function lightCell(row, column) {
+    const { map, wordMap } = scene;
+    if (!wordMap || lines.hidden || map.overlay || map.joint) return;
+    const [name, items, at] = row !== null ? ["row", "rows", row] : ["column", "columns", column];
+    const [word = null] = cellsOf(wordMap[items], map[items][at].positions);
+    scene.hover = word === null ? null : { ...NONE, [name]: word };
+    drawLit();
   }
 
   function showPinned() {
     const { state, trace, map, refused } = scene;
     cut.follow();
-    if (sentence.map() && !lines.hidden)
-      sentence.pin(states.pinnedCells(state, sentence.map(), trace));
+    drawLit();
     if (!map) return status.replaceChildren(refused ? toText(refused) : "");
     const { row, column } = states.pinnedCells(state, map, trace);
     views.pin({ row, column });
@@ -309,13 +697,23 @@ export default function explorer(root, api) {
   // Set the state, and the selection that the other tabs follow.
   function setState(state) {
     scene.state = state;
+    scene.preview = null;
     store.set({ selection: states.selectionOf(state) });
   }
 
   // Open a state. before: the state drawn last, see draw().
   function open(state, before = null) {
     setState(states.fitState(state, scene.trace, overlays));
+    if (before && before.kind !== scene.state.kind) forgetLit(before.kind);
     draw(before);
+  }
+
+  // Another kind of attention has other rows and columns: a lit row stays if it is of the same sentence.
+  function forgetLit(kind) {
+    test.stop();
+    scene.hover = null;
+    const isSameRows = KINDS[kind].rows === KINDS[scene.state.kind].rows;
+    scene.last = isSameRows ? { ...NONE, row: scene.last.row } : NONE;
   }
 
   // Change the state and redraw what depends on it.
@@ -406,18 +804,31 @@ export default function explorer(root, api) {
     compareWith(reference);
   }
 
+  const isOpening = ({ kind, layer, head }, { alignment }) =>
+    kind === "cross" && alignment?.opens?.join() === `${layer},${head}`;
+
   // Receive a translation and show it, or {invitation}: words to show while nothing is translated. linkState: the state to
   // open, if a link asked for the translation.
   async function receive(payload, linkState) {
     const { invitation = null } = payload;
+    const { trace: before, state } = scene;
     if (!invitation) scene.trace = traceByKey(payload.key) ?? (await Trace.from(payload));
-    if (!help.root.isConnected) root.replaceChildren(...parts); // they replace the empty frame
+    if (!help.root.isConnected) root.replaceChildren(...parts.filter(Boolean)); // they replace the empty frame
     showInvitation(root, invitation);
     if (invitation) return;
     remember(scene.trace);
     const { selection, link } = payload;
     if (link) scene.state = states.parseFragment(link).state; // an exported file opens with the state it was made in
-    open(linkState ?? { ...scene.state, ...selection });
+    if (before !== scene.trace) {
+      test.stop();
+      Object.assign(scene, { hover: null, last: NONE, wordMap: null, preview: null, about: null });
+    }
+    // A head that nobody chose gives way to the one that another model opens with.
+    const isOther =
+      before && ["direction", "checkpoint"].some((name) => before[name] !== scene.trace[name]);
+    const isUnchosen = isOther && isOpening(state, before);
+    const chosen = isUnchosen ? { ...scene.state, layer: null, head: null } : scene.state;
+    open(linkState ?? { ...chosen, ...selection });
     compareWithText(linkState?.beside);
     store.set({ drawCount: store.state.drawCount + 1 }); // read by the address, the tours, and the panel that checks maps
   }
@@ -461,5 +872,5 @@ export default function explorer(root, api) {
   const first = api.value();
   if (first.address) store.set({ address: first.address });
   for (const value of [first, ...(api.later ?? [])]) receiveNext(value); // an exported file may have several
-  lastReceipt.then(followLink);
+  lastReceipt.then(followLink).then(() => isInApp && scene.trace && demo.greet());
 }

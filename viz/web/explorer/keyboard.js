@@ -24,8 +24,9 @@ const KEYS = [
   ["p", say("rows by both tokens, the one they write, the one they read")],
   ["g / v", say("another scale / other colours")],
   ["d", say("go to the map, lines or text; a: back to the atlas")],
+  ["Shift + t", say("test the lit word by hiding source words; on a word, t alone does")],
   ["Enter, r, k", say("on the map: pin the cell, its row, its column")],
-  ["Esc", say("unpin; close this")],
+  ["Esc", say("unpin; let go of the lit word; close this")],
 ];
 const MARKS = [
   ["\u2581", say("a space before the piece: ▁hund begins a word, er continues one")],
@@ -33,7 +34,7 @@ const MARKS = [
   ["<2en>", say("the first source token: the language to translate into")],
   [
     "<s> </s>",
-    say("begin and end. Heads with nothing to do often rest there: a sink, not a meaning"),
+    say("begin and end. Idle heads often park their attention there: a sink, not a meaning"),
   ],
 ];
 
@@ -45,11 +46,7 @@ export function createHelp(scene, app) {
   const keys = [...KEYS];
   if (scene.overlays.length)
     keys.splice(5, 0, ["o", say("attention, or another measure in its place")]);
-  if (app)
-    keys.push([
-      "f",
-      say("a presentation: the picture that is pointed at, or the map, fills the screen"),
-    ]);
+  if (app) keys.push(["f", say("full screen: the picture under the pointer, or the map")]);
   const list = (rows) =>
     el("dl", {}, [rows.map(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])]);
   const habits = el("div", {});
@@ -84,10 +81,10 @@ export function createHelp(scene, app) {
  * Listen to the explorer's keys.
  * @param {HTMLElement} root
  * @param {{scene: any, acts: any, thumbnails: any, views: any, help: any}} setup acts: the explorer's update(changes),
- *   step(down, right) and toggleHeads(pairs)
+ *   step(down, right), toggleHeads(pairs), test() and letGo()
  */
 export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
-  const { update, step, toggleHeads } = acts;
+  const { update, step, toggleHeads, test, letGo } = acts;
   const after = (all, value) => all[(all.indexOf(value) + 1) % all.length];
 
   function move(down, right, event) {
@@ -121,8 +118,11 @@ export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
       update({ predicted: after([null, true, false], state.predicted[kind]) });
     else if (key === "d") views.focus();
     else if (key === "a") thumbnails.focus(layer, head);
-    else if (key === "Escape") update({ query: null, key: null, heads: [] });
-    else if (key === "?") help.open();
+    else if (key === "T") test();
+    else if (key === "Escape") {
+      letGo();
+      update({ query: null, key: null, heads: [] });
+    } else if (key === "?") help.open();
     else return false;
     return true;
   }

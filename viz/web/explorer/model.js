@@ -190,6 +190,13 @@ function wordsOf(tokens, visible) {
     .filter(({ places: [first] }) => first !== undefined);
 }
 
+/** Return the words of these tokens, without special ones: [{label, positions}]. */
+export const plainWords = (tokens) =>
+  wordsOf(
+    tokens,
+    [...tokens.special.keys()].filter((i) => !tokens.special[i]),
+  );
+
 /**
  * Return the map of a view, as score_map of viz/maps/reduce.py does.
  *

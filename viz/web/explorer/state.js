@@ -2,7 +2,7 @@
 // its form as the fields of a link.
 import { clamp } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
-import { linkFields } from "../core/links.js";
+import { VERSION, linkFields } from "../core/links.js";
 
 export const CHOICES = {
   kind: Object.keys(KINDS),
@@ -13,7 +13,10 @@ export const CHOICES = {
   colours: ["viridis", "cividis", "greys"],
   range: ["fixed", "own"],
   compare: ["pair", "grid"],
+  lines: ["head", "alignment"],
 };
+const WORDS = { words: true, special: "hide" }, // whole words, without special tokens
+  PIECES = { words: false, special: "show" };
 
 /**
  * Return the state before anything is chosen.
@@ -23,18 +26,19 @@ export const CHOICES = {
  * - heads: [layer, head] pairs chosen in addition to the selected head
  * - overlay: the id of a map that replaces the selected head's attention; "" for attention
  * - beside: a sentence to compare with, translated by the same model; "" for none
+ * - lines: whether the lines between the words show the selected heads or those that align words
+ * - layer, head: null until a translation arrives: the head that fitState() opens
  */
 export function initialState() {
   return {
     kind: "cross",
-    layer: 0,
-    head: 0,
+    layer: null,
+    head: null,
     view: "map",
     combine: "single",
     heads: [],
-    words: false,
+    ...WORDS,
     glosses: false,
-    special: "show",
     predicted: { cross: null, decoder_self: null, alignment: null },
     transform: "linear",
     colours: "viridis",
@@ -45,8 +49,18 @@ export function initialState() {
     compare: "pair",
     overlay: "",
     beside: "",
+    lines: "head",
   };
 }
+
+/** Return the state that links without a version start from. */
+const firstState = () => ({ ...initialState(), ...PIECES, layer: 0, head: 0 });
+
+/** Whether a state shows the model's pieces, with special tokens. */
+export const showsPieces = ({ words, special }) => !words && special === "show";
+
+/** Return the change from whole words to the model's pieces, or back. */
+export const togglePieces = (state) => (showsPieces(state) ? WORDS : PIECES);
 
 // Where a row has two tokens: whether the predicted one decides about words and special tokens.
 const COUNTS = { cross: true, decoder_self: false, alignment: true };
@@ -74,13 +88,15 @@ export function fitState(previous, trace, overlays) {
     : withKind(previous, trace.kinds.cross ? "cross" : Object.keys(trace.kinds)[0]);
   if (state.kind === "alignment" && state.combine === "rollout") state.combine = "single";
   const { layers, heads, queries, keys, large } = trace.kinds[state.kind];
+  const [layer, head] = trace.alignment?.opens ?? [0, 0];
   const within = (value, count) => (value !== null && value < count ? value : null);
   return {
     ...state,
     overlay: overlayOf(state, overlays) ? state.overlay : "",
     ...(large ? ALONE : {}),
-    layer: Math.min(state.layer, layers - 1),
-    head: Math.min(state.head, heads - 1),
+    layer: Math.min(state.layer ?? layer, layers - 1),
+    head: Math.min(state.head ?? head, heads - 1),
+    lines: trace.alignment?.linked_by.length ? state.lines : "head",
     heads: state.heads.filter(([layer, head]) => layer < layers && head < heads && !large),
     query: within(state.query, queries),
     key: within(state.key, keys),
@@ -207,7 +223,8 @@ export function toFragment(state, trace) {
     if (state[name] !== start[name]) fields.set(name, state[name]);
   if (state.heads.length)
     fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
-  for (const name of ["words", "glosses"]) if (state[name]) fields.set(name, "1");
+  for (const name of ["words", "glosses"])
+    if (state[name] !== start[name]) fields.set(name, state[name] ? "1" : "0");
   for (const [kind, predicted] of Object.entries(state.predicted))
     if (predicted !== null) fields.set(`${kind}_rows`, predicted ? "predicted" : "read");
   for (const name of ["query", "key"]) if (state[name] !== null) fields.set(name, state[name] + 1);
@@ -221,7 +238,8 @@ export function toFragment(state, trace) {
 export function parseFragment(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   if (!fields.has("text")) return null;
-  const state = initialState();
+  const isNew = fields.get("v") === VERSION,
+    state = isNew ? initialState() : firstState();
   for (const [name, allowed] of Object.entries(CHOICES))
     if (allowed.includes(fields.get(name))) state[name] = fields.get(name);
   const number = (text, fallback) =>
@@ -232,7 +250,8 @@ export function parseFragment(fragment) {
     .split(" ")
     .map((pair) => pair.split(".").map((part) => number(part, null)))
     .filter((pair) => pair.length === 2 && !pair.includes(null));
-  for (const name of ["words", "glosses"]) state[name] = fields.get(name) === "1";
+  for (const name of ["words", "glosses"])
+    if (fields.has(name)) state[name] = fields.get(name) === "1";
   if (/^\w{1,40}$/.test(fields.get("overlay") || "")) state.overlay = fields.get("overlay");
   state.beside = fields.get("beside") || "";
   const coverage = Number(fields.get("coverage"));

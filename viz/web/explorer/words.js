@@ -3,6 +3,7 @@ import { el, isTouch, shorten } from "../core/dom.js";
 import { textParts, toText, say, t } from "../core/language.js";
 import * as states from "./state.js";
 import { valueText } from "./views/scale.js";
+import { formatPercent } from "../core/format.js";
 
 const GUIDES = {
   alignment: say(
@@ -11,21 +12,41 @@ const GUIDES = {
   cross: say(
     "Each row is a step of the translation: bright cells are the source words the model looked at while it wrote that token.",
   ),
-  encoder_self: say(
-    "Each row is a source token: bright cells are the tokens of the sentence it drew on for its own meaning.",
-  ),
+  encoder_self: say("Each row is a source token: bright cells are the tokens it attended to."),
   decoder_self: say(
     "Each row is a step of the translation: bright cells are the earlier tokens it looked back at. The upper right is empty: nothing looks ahead.",
   ),
 };
 
-const SENTENCE_HINTS = {
-  alignment: say("What each word of the translation read in the sentence. Point at a word."),
-  cross: say("What each word of the translation read in the sentence. Point at a word."),
-  encoder_self: say("What each word, below, read of its own sentence. Point at a word."),
-  decoder_self: say("What the model read of its own words while it wrote the next. Point at one."),
+const LIT_HINTS = {
+  alignment: say("What each translated word attends to. Point at a word."),
+  cross: say("What each translated word attends to. Point at a word."),
+  encoder_self: say("What each word attends to in its own sentence. Point at a word."),
+  decoder_self: say(
+    "Which of its own earlier words the model looked at while writing the next. Point at a word.",
+  ),
 };
-export const sentenceHint = (state) => toText(SENTENCE_HINTS[state.kind]);
+const LIT_HINTS_TOUCH = {
+  alignment: say("What each translated word attends to. Tap a word."),
+  cross: say("What each translated word attends to. Tap a word."),
+  encoder_self: say("What each word attends to in its own sentence. Tap a word."),
+  decoder_self: say(
+    "Which of its own earlier words the model looked at while writing the next. Tap a word.",
+  ),
+};
+
+/** Return what the lit word attends to, or what attends to it; without one, what the lines show. @param {any} lit of lit.js */
+export function litReading({ kind }, lit) {
+  if (!lit) return toText((isTouch ? LIT_HINTS_TOUCH : LIT_HINTS)[kind]);
+  if (!lit.strongest.length)
+    return t("This head puts its weight on special tokens here, not on words.");
+  const others = lit.strongest
+    .map((i) => `“${lit.items[i].label}” ${formatPercent(lit.items[i].weight)}`)
+    .join(", ");
+  return lit.isRow
+    ? t("“{word}” attends to {others}", { word: lit.label, others })
+    : t("“{word}” is attended to by {others}", { word: lit.label, others });
+}
 
 /** Return how to read the view; text and comparison need only the hint of the status line. */
 export function viewGuide(state, overlay) {
@@ -35,30 +56,27 @@ export function viewGuide(state, overlay) {
   }
   const title = toText(overlay.title);
   if (state.view !== "map")
-    return t("Not attention but “{title}”: the text below the heading says what a number means.", {
-      title,
-    });
+    return t(
+      "This view shows “{title}”, not attention. The text below the heading says what a number means.",
+      { title },
+    );
   return state.kind === "encoder_self"
     ? t(
-        "Not attention but “{title}”: each row is still a source token; the text below the heading says what a cell means.",
+        "This map shows “{title}”, not attention. Each row is still a source token; the text below the heading says what a cell means.",
         { title },
       )
     : t(
-        "Not attention but “{title}”: each row is still a step of the translation; the text below the heading says what a cell means.",
+        "This map shows “{title}”, not attention. Each row is still a step of the translation; the text below the heading says what a cell means.",
         { title },
       );
 }
 
 export function thumbnailsTip(overlay) {
   const how = isTouch
-    ? t(
-        "Rows are layers, columns heads; one scale for all. Tap a head to open it; a label, or “Choose several” in the view options, chooses several.",
-      )
-    : t(
-        "Rows are layers, columns heads; one scale for all. Click opens a head; shift-click, or a label, chooses several.",
-      );
+    ? t("Tap a thumbnail to open its head; tap chips to select several.")
+    : t("Click a thumbnail to open its head; click chips to select several.");
   return overlay
-    ? `${t("These small pictures show attention, whatever is shown large.")} ${how}`
+    ? `${t("The thumbnails always show attention, whatever the large map shows.")} ${how}`
     : how;
 }
 
@@ -95,7 +113,18 @@ export function traceName(trace, traces, limit) {
   return `${shorten(trace.text, room)} → ${shorten(ownWords, limit - room)}`;
 }
 
-/** Return a map's axis titles {rows, row, columns, pairs}; row: the title of rows that are named by one token. */
+// What a row does, and what it does to a column, for the corner of a map of words.
+const CORNERS = {
+  alignment: [say("wrote ↓"), say("looked at →")],
+  cross: [say("wrote ↓"), say("looked at →")],
+  encoder_self: [say("word ↓"), say("looks at →")],
+  decoder_self: [say("after ↓"), say("looked at →")],
+};
+
+/**
+ * Return a map's axis titles {rows, row, columns, pairs, corner}; row: the title of rows that are named by one token; corner: a
+ * short note in place of titles, for maps of words.
+ */
 export function axisTitles(state, map, trace) {
   const pairs = states.rowPairs(state, map, trace);
   let row = t("query: the token it reads"),
@@ -105,7 +134,15 @@ export function axisTitles(state, map, trace) {
   if (map.joint) columns = t("key: source tokens, then target prefix");
   else if (state.kind === "decoder_self") columns = t("key: target token read");
   if (map.titles) [row, columns] = [toText(map.titles.rows), toText(map.titles.columns)];
-  return { rows: pairs ? t("query: the token it reads → writes") : row, row, columns, pairs };
+  const isPlain = state.words && state.predicted[state.kind] === null && !map.titles && !map.joint,
+    corner = isPlain ? CORNERS[state.kind].map(toText) : null;
+  return {
+    rows: pairs ? t("query: the token it reads → writes") : row,
+    row,
+    columns,
+    pairs,
+    corner,
+  };
 }
 
 export function mapHeading(state, used, overlay = null) {
@@ -131,36 +168,59 @@ export function mapHeading(state, used, overlay = null) {
     : t("Maximum of all {n} heads of layer {layer}", where);
 }
 
-/** Return the line below the heading: what the numbers are, and a single head's pattern. */
-export function mapReading(state, trace, map, overlay = null) {
+/** Return a single head's pattern, "" while it is missing. */
+export function headReading({ kind, layer, head }, trace) {
+  const { entropies, readings } = trace.kinds[kind],
+    words = readings[layer]?.[head]; // a large map's readings arrive later
+  return words
+    ? `${toText(words)}  ·  ${t("entropy {bits} bits", { bits: entropies[layer][head].toFixed(2) })}`
+    : "";
+}
+
+/** Return the line below the heading: what the numbers of an overlay or of a combined map are; "" for a single head. */
+export function mapReading(state, map, overlay = null) {
   if (overlay) return toText(overlay.about);
   const phrases = [];
   if (state.combine === "single" && state.view === "lines" && state.heads.length > 1)
     phrases.push(t("attention weights, head by head"));
-  else if (state.combine === "single") {
-    const { entropies, readings } = trace.kinds[state.kind];
-    const words = readings[state.layer]?.[state.head], // a large map's readings arrive later
-      entropy = entropies[state.layer]?.[state.head];
-    if (words) phrases.push(toText(words), t("entropy {bits} bits", { bits: entropy.toFixed(2) }));
-  } else {
+  else if (state.combine !== "single") {
     phrases.push(map.unit);
     if (state.combine === "rollout")
       phrases.push(
         t("0.5 × attention + 0.5 × residual, layer after layer (Abnar and Zuidema 2020)"),
       );
   }
-  const share = `${(100 * map.hidden).toFixed(1)}%`;
-  if (map.hidden !== null) phrases.push(t("{share} of the mass was on hidden tokens", { share }));
   return phrases.join("  ·  ");
+}
+
+/** Return what share of a map's weight is on tokens that are hidden, or what the pieces are if they are shown. */
+export function hiddenShare(state, map) {
+  if (states.showsPieces(state)) return t("The model's pieces; ▁ marks the start of a word.");
+  if (map.hidden === null) return "";
+  const share = `${(100 * map.hidden).toFixed(1)}%`;
+  return state.special === "renormalise"
+    ? t("{share} of the weight is on special tokens; the rows are rescaled without it.", { share })
+    : t("{share} of the weight is on special tokens, not shown here.", { share });
 }
 
 const token = (label) => el("bdi", { class: "token" }, label);
 
-// Name a row; a decoder's row by both of its tokens.
-function rowName(map, row, trace, kind) {
+// Name a row; a decoder's row by both of its tokens, a row of words by its word and the word before or after it.
+function rowName(map, row, trace, state) {
   const { label, positions } = map.rows[row],
     { read, predicted, source } = trace.tokens;
-  if (trace.rowTokens(kind, true) === source || positions.length > 1) return [token(label)];
+  if (trace.rowTokens(state.kind, true) === source) return [token(label)];
+  if (state.words) {
+    const isWritten = states.viewOf(state).predicted,
+      near = map.rows[row + (isWritten ? -1 : 1)]?.label;
+    if (near === undefined) return [token(label)];
+    const words = { word: token(label), near: token(near) };
+    return textParts(
+      isWritten
+        ? say("wrote {word}, had just read {near}", words)
+        : say("read {word}, writes {near} next", words),
+    );
+  }
   return textParts(
     say("reads {read} → writes {written}", {
       read: token(read.labels[positions[0]]),
@@ -183,9 +243,9 @@ function cellValue(map, row, column) {
 }
 
 /** Return texts and nodes that describe a cell, a row or a column of a map. */
-export function describeCell(map, row, column, trace, kind) {
+export function describeCell(map, row, column, trace, state) {
   const unit = map.overlay ? [" (", el("span", { class: "unit" }, map.unit), ")"] : [];
-  const name = row !== null ? rowName(map, row, trace, kind) : [token(map.columns[column].label)];
+  const name = row !== null ? rowName(map, row, trace, state) : [token(map.columns[column].label)];
   if (row !== null && column !== null) {
     const value = cellValue(map, row, column);
     name.push(" · ", token(map.columns[column].label));
@@ -221,7 +281,8 @@ export const strongestIndices = (values, count) =>
 
 /** Return the selected map in a sentence or two, for screen readers. */
 export function mapSummary(state, trace, map, used, overlay = null) {
-  const name = `${toText(trace.kinds[state.kind].title)}, ${mapHeading(state, used, overlay)}. ${mapReading(state, trace, map, overlay)}.`;
+  const reading = mapReading(state, map, overlay) || headReading(state, trace);
+  const name = `${toText(trace.kinds[state.kind].title)}, ${mapHeading(state, used, overlay)}. ${reading}.`;
   const rows = map.rows.length,
     columns = map.columns.length;
   if (map.pyramid) return `${name} ${t("{rows} rows, {columns} columns.", { rows, columns })}`;
@@ -239,6 +300,15 @@ export function mapSummary(state, trace, map, used, overlay = null) {
   return `${name} ${t("{rows} rows, {columns} columns. Strongest: {edges}.", words)}`;
 }
 
+/** Return the names that a survey gave a head, with their numbers; "" without any. */
+export function headNames(trace, kind, layer, head) {
+  const names = trace
+    .names(kind, layer, head)
+    .map(({ title, value }) => `${toText(title)} ${value.toFixed(2)}`);
+  if (!names.length) return "";
+  return t("over {n} sentences: {names}", { n: trace.marks.sentences, names: names.join(", ") });
+}
+
 /** Return a head's place, its reading, and the names that a survey gave it. */
 export function headLabel(trace, kind, layer, head) {
   const { entropies, readings } = trace.kinds[kind],
@@ -250,10 +320,5 @@ export function headLabel(trace, kind, layer, head) {
         bits: entropies[layer][head].toFixed(2),
       })
     : t("Layer {layer} · Head {head}", place);
-  const names = trace
-    .names(kind, layer, head)
-    .map(({ title, value }) => `${toText(title)} ${value.toFixed(2)}`);
-  if (!names.length) return reading;
-  const values = { n: trace.marks.sentences, names: names.join(", ") };
-  return `${reading}; ${t("over {n} sentences: {names}", values)}`;
+  return [reading, headNames(trace, kind, layer, head)].filter(Boolean).join("; ");
 }

@@ -1,27 +1,30 @@
 // All heads of one kind of attention as thumbnails: a grid of layers and heads, a canvas each, on
 // one colour scale.
 import { paintMap } from "../../core/colours.js";
-import { button as plainButton, el } from "../../core/dom.js";
+import { el, isTouch } from "../../core/dom.js";
 import { createGrid } from "../../core/grid.js";
 import { t } from "../../core/language.js";
-import { headsOfLayer } from "../model.js";
+import { cellsOf } from "../lit.js";
+import * as model from "../model.js";
+import * as states from "../state.js";
 import * as naming from "../words.js";
+
+const REST = 90, // milliseconds that the pointer rests on a thumbnail to preview its head
+  SMALL = 64 * 64; // cells up to which a thumbnail merges words and hides tokens as the large map does
+const { headsOfLayer } = model;
 
 /**
  * Create the thumbnails.
  * @param {{select: (layer: number, head: number) => void, toggle: (pairs: number[][]) => void,
- *   hover: (layer: number | null, head?: number) => void}} hooks toggle: adds heads to the choice or removes them
+ *   hover: (layer: number | null, head?: number) => void, preview: (pair: number[] | null) => void}} hooks toggle: adds heads to the
+ *   choice or removes them; preview: the pointer rests on a head, null on leaving
  */
 export function createThumbnails(hooks) {
   const root = el("div", {});
   let grid = null,
-    drawnFor = ""; // what the grid is about
-  const severalButton = plainButton(
-    t("Choose several"),
-    () => severalButton.setAttribute("aria-pressed", severalButton.ariaPressed === "false"),
-    { class: "plain several", "aria-pressed": "false" },
-  );
-
+    drawnFor = "", // what the grid is about
+    resting = null,
+    axes = null; // {rows, columns} of the thumbnails, if they show the words or tokens of the large map
   function build(trace, kind) {
     const { layers, heads, title } = trace.kinds[kind];
     const all = (length, item) => Array.from({ length }, (_, i) => item(i));
@@ -61,11 +64,18 @@ export function createThumbnails(hooks) {
       {
         quiet: true,
         walks: false,
-        act: (layer, head, event) =>
-          severalButton.ariaPressed === "true" || event.shiftKey || event.ctrlKey || event.metaKey
-            ? hooks.toggle([[layer, head]])
-            : hooks.select(layer, head),
-        point: (layer, head) => hooks.hover(layer ?? null, head),
+        act: (layer, head, event) => {
+          clearTimeout(resting);
+          if (event.shiftKey || event.ctrlKey || event.metaKey) hooks.toggle([[layer, head]]);
+          else hooks.select(layer, head);
+        },
+        point: (layer, head) => {
+          hooks.hover(layer ?? null, head);
+          clearTimeout(resting);
+          if (isTouch) return;
+          if (layer === undefined) hooks.preview(null);
+          else resting = setTimeout(hooks.preview, REST, [layer, head]);
+        },
       },
     );
     root.replaceChildren(grid.root);
@@ -77,19 +87,55 @@ export function createThumbnails(hooks) {
 
   return {
     root,
-    several: severalButton,
-    draw(trace, kind, colouring) {
-      const isRead = !trace.kinds[kind].readings.includes(null), // a large map's readings arrive later
+    draw(trace, state, colouring) {
+      const { kind } = state,
+        isRead = !trace.kinds[kind].readings.includes(null), // a large map's readings arrive later
         about = `${trace.key} ${kind} ${isRead}`;
       if (drawnFor !== about) build(trace, kind);
       drawnFor = about;
+      axes = null;
+      const { queries, keys } = trace.kinds[kind];
+      const thumbnailOf = (layer, head) => {
+        if (!trace.weights[kind][layer] || queries * keys > SMALL)
+          return trace.thumbnail(kind, layer, head);
+        const view = { ...states.viewOf(state), layer, head, heads: [], combine: "single" };
+        axes = model.scoreMap(trace, view);
+        return { values: axes.values, rows: axes.rows.length, columns: axes.columns.length };
+      };
       each(({ firstChild: canvas }, layer, head) => {
-        const thumbnail = trace.thumbnail(kind, layer, head);
+        const thumbnail = thumbnailOf(layer, head);
         if (thumbnail) paintMap(canvas, thumbnail, colouring.colour);
         else canvas.width = canvas.height = 1; // blank until it arrives
       });
     },
-    select(state) {
+    /**
+     * Light a word's row or column in every thumbnail, and frame the decisive cell.
+     * @param {any} lit {isRow, positions} or null @param {any} decisive {positions} of the decisive column, or null
+     */
+    light(lit, decisive) {
+      if (!grid) return;
+      const { style } = grid.root,
+        spanOf = (items, positions) => {
+          const at = cellsOf(items, positions);
+          return at.length
+            ? [at[0], at.at(-1) + 1 - at[0]].map((n) => `${(100 * n) / items.length}%`)
+            : null;
+        },
+        own = lit && axes && spanOf(lit.isRow ? axes.rows : axes.columns, lit.positions),
+        mark = own && lit.isRow && decisive ? spanOf(axes.columns, decisive.positions) : null;
+      grid.root.dataset.lit = own ? (lit.isRow ? "row" : "column") : "";
+      grid.root.classList.toggle("decided", Boolean(mark));
+      const [start, size] = own ?? [],
+        [left, width] = mark ?? [];
+      for (const [name, value] of Object.entries({ start, size, left, width }))
+        if (value) style.setProperty(`--${name}`, value);
+    },
+    preview: (pair) =>
+      grid &&
+      each((button, layer, head) =>
+        button.classList.toggle("previewed", pair?.join() === `${layer},${head}`),
+      ),
+    select(state, colours) {
       const chosenHeads = new Set(state.heads.map((pair) => pair.join()));
       each((button, layer, head) => {
         const isSelected = layer === state.layer && head === state.head,
@@ -98,6 +144,7 @@ export function createThumbnails(hooks) {
         button.setAttribute("aria-pressed", isSelected || isChosen);
         button.classList.toggle("selected", isSelected);
         button.classList.toggle("chosen", isChosen);
+        button.style.setProperty("--c", colours.get(`${layer}.${head}`) ?? "");
       });
     },
     focus: (layer, head) => grid.nodes[layer]?.[head]?.focus(),

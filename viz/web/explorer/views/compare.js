@@ -37,7 +37,7 @@ function similarityTable({ words, cosine, others, error }, word) {
     createScrollBox(table([t("Word"), t("input"), ...layers], rows), { "aria-label": heading }),
     el("p", { class: "guide" }, [
       t(
-        "Cosine of a word's vector here and there: as it enters the encoder, with its position, and after each layer; measured. 1: it points the same way. Last row: the mean over all other words of the first sentence, which any two words have.",
+        "Cosine similarity of the word's vectors in the two sentences: as it enters the encoder, with its position, and after each layer; measured. 1: they point the same way. Last row: the average over all other words, as a baseline.",
       ),
     ]),
   ];
@@ -211,9 +211,7 @@ export function createCompare(setup) {
       else if (reference) drawPair(map, colouring, titles);
       else
         showWaiting(
-          t(
-            "Translate a second sentence: this one is kept, and both appear here under the same head.",
-          ),
+          t("Translate a second sentence to see both here, side by side, under the same head."),
         );
     },
     // The other sentence, if a link can restore it.

@@ -79,5 +79,6 @@ export function createDetail(hooks) {
       drawHeatmap(stage.current).catch(() => {}); // without Plotly, the canvas stays
     },
     pin: stage.pin,
+    light: stage.light,
   };
 }

@@ -1,6 +1,7 @@
 // The stage of a heatmap: a canvas of its cells, and around it plain elements for token labels, axis
 // titles, grid lines, the colour bar, and marks above the cells.
 import { el, shorten, cssVariable } from "../../core/dom.js";
+import { formatPercent } from "../../core/format.js";
 import { arrowStep, hasModifier } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 
@@ -13,7 +14,9 @@ const LONGEST_LABEL = 130,
   PAIRED = 0.33; // share of the width for labels of two tokens; beyond it, rows are named by one token
 const PAIR = " → ";
 const GRID = 40; // columns up to which grid lines separate cells
+const FIGURE = { least: 0.1, width: 20, height: 13, wide: 33 }; // weight and pixels from which a cell has its figure
 export const NONE = { row: null, column: null }; // no cell
+const UNLIT = { rows: [], columns: [], decisive: [] };
 let pen = null; // measures texts
 
 function textWidth(text) {
@@ -79,7 +82,9 @@ export function measure(map, { ticks }, titles, place) {
     rows = titles.pairs && !fitsBeside(pairLabels, width) ? axisTicks(map.rows, space) : pairLabels;
   // Without a bar, the last column's turned label needs the room.
   const last = 14 + Math.ceil(0.65 * textWidth(shorten(map.columns.at(-1).label)));
-  const left = Math.ceil(rows.widest) + 38,
+  const [beside, above] = titles.corner ? [22, 22] : [38, 40]; // room for the axes' titles
+  const left =
+      Math.max(Math.ceil(rows.widest), titles.corner ? textWidth(titles.corner[0]) : 0) + beside,
     right = compact ? last : map.overlay ? unit + 28 : 58;
   const filling = (above) => Math.min(40, (height - above - 8) / map.rows.length); // fills the given height
   const inner = Math.max(80, width - left - right),
@@ -90,7 +95,7 @@ export function measure(map, { ticks }, titles, place) {
   const between = cellWidth * (columns.shown[1] || 1);
   const angle = columns.widest + 8 < between ? 0 : between > 15 ? -50 : -90;
   const turned = Math.ceil(columns.widest * Math.abs(Math.sin((angle * Math.PI) / 180))),
-    top = angle === 0 ? 46 : turned + 40;
+    top = angle === 0 ? above + 6 : turned + above;
   const legible = map.rows.length <= TICKS ? TICK_SPACE : 0; // labels must not overlap
   const highest = Math.max(legible, Math.max(300, inner * 1.15) / map.rows.length),
     lowest = 130 / map.rows.length,
@@ -152,6 +157,16 @@ function createLabels({ size, titles, seen }, { rows, columns, angle, rowTitle =
   // longer than the picture.
   const half = Math.min(height, textWidth(rowTitle)) / 2,
     middle = Math.max(half, Math.min(top + plotHeight / 2, height - half));
+  if (titles.corner) {
+    const fits = (text) => textWidth(text) <= left - 6,
+      [down, across] = titles.corner.map((text) => (fits(text) ? text : "")),
+      note = positionAt(el("span", { class: "axis-label title corner" }), {
+        right: width - left + 6,
+        bottom: height - top + 5,
+      });
+    note.append(...(angle && across ? [across, el("br")] : []), down);
+    return [...ofRows, ...ofColumns, note];
+  }
   return [
     ...ofRows,
     ...ofColumns,
@@ -161,7 +176,9 @@ function createLabels({ size, titles, seen }, { rows, columns, angle, rowTitle =
 }
 
 // Return the lines between the visible cells: where a sentence ends, and between all cells if they are few.
-function createLines({ map, seen, size: { left, top, plotWidth, plotHeight } }) {
+function createLines(drawing) {
+  const { map, seen, size } = drawing,
+    { left, top, plotWidth, plotHeight } = size;
   const isRuled = map.columns.length <= GRID && map.rows.length <= GRID;
   const lines = (items, side, first, pixels) =>
     items.map(({ ends }, i) => {
@@ -170,6 +187,7 @@ function createLines({ map, seen, size: { left, top, plotWidth, plotHeight } }) 
       return positionAt(line, { [side]: (i + 1 - first) * pixels });
     });
   const node = el("div", { class: "cells" }, [
+    createFigures(drawing),
     lines(map.columns, "left", seen.x, plotWidth / seen.width),
     lines(map.rows, "top", seen.y, plotHeight / seen.height),
     map.joint &&
@@ -178,6 +196,32 @@ function createLines({ map, seen, size: { left, top, plotWidth, plotHeight } }) 
       }),
   ]);
   return positionAt(node, { left, top, width: plotWidth, height: plotHeight });
+}
+
+// Return the figures in the cells of a map of weights, where they fit.
+function createFigures({ map, colouring, seen, size: { plotWidth, plotHeight } }) {
+  const [width, height] = [plotWidth / seen.width, plotHeight / seen.height];
+  if (map.pyramid || map.overlay || width < FIGURE.width || height < FIGURE.height) return [];
+  return Array.from(map.values, (value, i) => {
+    if (!(value >= FIGURE.least)) return null;
+    const row = Math.floor(i / map.columns.length),
+      [red, green, blue] = colouring.colour(value),
+      tone = 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? "dark" : "light";
+    return positionAt(
+      el(
+        "b",
+        { class: `figure ${tone}` },
+        width < FIGURE.wide ? (100 * value).toFixed(0) : formatPercent(value),
+      ),
+      {
+        left: (i % map.columns.length) * width,
+        top: row * height,
+        width,
+        height,
+        lineHeight: height,
+      },
+    );
+  });
 }
 
 function createColourBar({ colours, ticks, unit }, size) {
@@ -224,10 +268,25 @@ export function createStage(hooks, name = "") {
     });
   }
 
+  // Return the shades beside the lit rows or columns, their frame, and the frame of the decisive cells.
+  function litBoxes({ rows, columns, decisive }) {
+    const { map } = stage.current,
+      [along, count] = rows.length ? [rows, map.rows.length] : [columns, map.columns.length];
+    if (!along.length) return [];
+    const boxOf = (kind, at) => (rows.length ? box(kind, at, null) : box(kind, null, at));
+    const others = Array.from({ length: count }, (_, i) => i).filter((i) => !along.includes(i));
+    return [
+      ...others.map((i) => boxOf("shade", i)),
+      ...along.map((i) => boxOf("lit", i)),
+      ...decisive.flatMap((at) => rows.map((i) => box("decisive", i, at))),
+    ];
+  }
+
   function mark() {
-    const { cursor, pinned } = stage,
+    const { cursor, pinned, lit } = stage,
       { row, column } = pinned;
     const nodes = [
+      ...litBoxes(lit),
       row !== null && column !== null && box("pinned cell", row, column),
       row !== null && box("pinned", row, null),
       column !== null && box("pinned", null, column),
@@ -241,6 +300,7 @@ export function createStage(hooks, name = "") {
     plot,
     current: null, // what show() got
     pinned: NONE,
+    lit: UNLIT, // see light()
     cursor: null, // {row, column} under the pointer or the keyboard's cursor
     isDragged: false,
     /**
@@ -248,7 +308,7 @@ export function createStage(hooks, name = "") {
      * @param {any} drawing {map, colouring, size, titles, seen}; seen: {x, y, width, height} of the visible cells
      */
     show(drawing) {
-      Object.assign(stage, { current: drawing, pinned: NONE, cursor: null });
+      Object.assign(stage, { current: drawing, pinned: NONE, lit: UNLIT, cursor: null });
       const { left, top, width, height, plotWidth, plotHeight } = drawing.size;
       positionAt(plot, { left, top, width: plotWidth, height: plotHeight });
       positionAt(root, { width, height });
@@ -274,6 +334,11 @@ export function createStage(hooks, name = "") {
     pin(pinned) {
       stage.pinned = pinned;
       mark();
+    },
+    /** Light rows or columns, and mark decisive columns. @param {any} lit {rows, columns, decisive}: indices */
+    light(lit) {
+      stage.lit = lit ?? UNLIT;
+      if (stage.current) mark();
     },
     // Return where an event points, as shares of the cells' width and height.
     place(event) {

@@ -168,6 +168,7 @@ export function createLarge(hooks) {
       render();
     },
     pin: stage.pin,
+    light: stage.light,
     redraw: () => root.isConnected && render(), // after tiles arrived
     cursor: () => stage.cursor,
   };

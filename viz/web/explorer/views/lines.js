@@ -149,7 +149,15 @@ export function createLines(hooks) {
       if (!current) return; // a focus that leaves the view before this one
       for (const [side, nodes] of Object.entries(current.tokens))
         nodes.forEach((node, i) => node.classList.toggle("pinned", i === at[side]));
+      current.pinned = at;
       drawEdges(at);
+    },
+    /** @param {any} lit {rows, columns} of the lit word, or null */
+    light(lit) {
+      if (!current) return;
+      const [row = null] = lit?.rows ?? [],
+        [column = null] = lit?.columns ?? [];
+      drawEdges(row === null && column === null ? current.pinned : { row, column });
     },
   };
 }

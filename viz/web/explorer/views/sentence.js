@@ -1,176 +1,373 @@
-// The two sentences of a map with curves between their words: what each word attends to ("reads"), at a glance. The words of
-// the keys (columns) stand above those of the queries (rows). The caller passes the selected head's map of whole words,
-// without special tokens.
-import { button, el, svg } from "../../core/dom.js";
+// The sentence and its translation with lines between their words: who attends to whom. Words never move: cross-attention runs
+// between the two, self-attention hangs as arcs on one of them. On a narrow page the sentences stand side by side.
+import { button, el, isTouch, svg } from "../../core/dom.js";
 import { formatPercent } from "../../core/format.js";
-import { moveFocus } from "../../core/keys.js";
+import { KINDS } from "../../core/kinds.js";
+import { arrowStep, clamp } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 import { createScrollBox } from "../../lab/scroll.js";
-import { strongestIndices } from "../words.js";
+import { FAINT, litWeights, looked } from "../lit.js";
 import { NONE } from "./frame.js";
 
-const HEIGHT = 92, // pixels between the two lines of words
-  FAINT = 0.06, // smaller weights have no curve
-  NAMED = 0.05, // smaller weights are not named in the caption
-  SMALLEST = 0.75; // scale of the words below which a long sentence scrolls instead
+const SIZES = [20, 19, 17.5, 16, 14.5, 13], // pixels of type; a longer sentence scrolls
+  MOST_UPRIGHT = 14, // words of a sentence that stands upright
+  REST = { across: 50, down: 240 }, // milliseconds that the pointer rests on a word to light it
+  SLIGHT = 0.3; // nats: smaller losses are pale
+const narrow = matchMedia("(max-width: 640px)");
 
-/** Create the sentences. @param {{pin: (map: any, row: number | null, column: number | null) => void}} hooks */
+const languageName = (code, otherwise) => {
+  try {
+    const { lang } = document.documentElement;
+    return (
+      new Intl.DisplayNames(lang, { type: "language", fallback: "none" }).of(code) ?? otherwise
+    );
+  } catch {
+    return otherwise; // not a language's code
+  }
+};
+
+/**
+ * Create the sentences.
+ * @param {any} hooks point(at, side): a word is pointed at, null on leaving; pin(at): a word is clicked; test(): the lit word is
+ *   tested; letGo(): Escape
+ */
 export function createSentence(hooks) {
-  const lines = svg("svg", { "aria-hidden": "true", height: HEIGHT });
-  const keys = el("div", { class: "words" }),
-    queries = el("div", { class: "words" });
-  const sheet = el("div", { class: "sheet" }, keys, lines, queries);
+  const lines = svg("svg", { class: "lines", "aria-hidden": "true" }),
+    rowNames = el("div", { class: "row-names", "aria-hidden": "true" }, [
+      el("span", { class: "without" }),
+      el("span", { class: "looked" }),
+    ]),
+    bubble = el("div", { class: "bubble" });
+  const createSide = (side) => {
+    const name = el("span", { class: "name" }),
+      words = el("div", { class: "words", role: "group" });
+    return { name, words, nodes: [], root: el("div", { class: `side ${side}` }, name, words) };
+  };
+  const sides = { source: createSide("source"), target: createSide("target") };
+  const sheet = el("div", { class: "sheet" }, [
+    rowNames,
+    sides.source.root,
+    el("div", { class: "band" }),
+    sides.target.root,
+    bubble,
+    lines,
+  ]);
   const scroller = createScrollBox(sheet, { tabindex: null, role: null }); // its words take the focus
-  const caption = el("p", { class: "caption", "aria-live": "polite" });
   const glossNote = el("p", { class: "caption guess", hidden: true }, [
     t(
-      "Below each word: what it became, from the model's links. A guess of its own: words that its linking heads pair both ways; where they do not, there is none.",
+      "Below each word: its counterpart by the model's links. A guess, shown only where the alignment heads agree in both directions.",
     ),
   ]);
-  const root = el("div", { class: "sentence-lines" }, scroller, caption, glossNote);
-  let map = null,
-    guide = "",
-    pinned = NONE,
+  const root = el("div", { class: "sentence-lines" }, scroller, glossNote);
+  const places = { source: [], target: [] };
+  let scene = null, // what draw() got
     shownWords = "", // the words on the page, as JSON
     room = "", // sizes that the words were laid out for
-    middles = { keys: [], queries: [] };
+    isUpright = false,
+    resting = null,
+    isDown = false, // whether the pointer moves down, on its way to the bubble or to the map
+    before = [0, 0];
 
-  const value = (row, column) => map.values[row * map.columns.length + column];
-  const ofRow = (row) => map.columns.map((_, column) => value(row, column));
-  const ofColumn = (column) => map.rows.map((_, row) => value(row, column));
-
-  // Describe in words what a word read, or what read it.
-  function reading({ row, column }) {
-    const values = row !== null ? ofRow(row) : ofColumn(column),
-      items = row !== null ? map.columns : map.rows;
-    const others = strongestIndices(values, 3)
-      .filter((i) => values[i] >= NAMED)
-      .map((i) => `${items[i].label} ${formatPercent(values[i])}`)
-      .join(", ");
-    if (!others) return t("This head read no word here: its weight is on special tokens.");
-    return row !== null
-      ? t("“{word}” read {others}", { word: map.rows[row].label, others })
-      : t("“{word}” was read for {others}", { word: map.columns[column].label, others });
+  const rowSide = () => KINDS[scene.kind].rows,
+    columnSide = () => KINDS[scene.kind].columns;
+  // Return the cell of the map that a word stands for, or null if this kind has none.
+  function cellOf(side, index) {
+    if (side === rowSide() && scene.map.rows[index]) return { ...NONE, row: index };
+    if (side === columnSide() && scene.map.columns[index]) return { ...NONE, column: index };
+    return null;
   }
 
-  function show(at) {
-    const isRow = at.row !== null,
-      isPointed = isRow || at.column !== null;
-    caption.textContent = isPointed ? reading(at) : guide;
-    const shade = (box, values, index) =>
-      [...box.children].forEach((node, i) => {
-        const share = values ? values[i].toFixed(3) : "0";
-        if (node.style.getPropertyValue("--p") !== share) node.style.setProperty("--p", share);
-        node.classList.toggle("chosen", i === index);
-      });
-    shade(keys, isRow ? ofRow(at.row) : null, at.column);
-    shade(queries, isPointed && !isRow ? ofColumn(at.column) : null, at.row);
-    for (const { dataset, classList } of lines.children) {
-      const isOwn = isRow ? Number(dataset.row) === at.row : Number(dataset.column) === at.column;
-      classList.toggle("away", isPointed && !isOwn);
-    }
+  // --- words --------------------------------------------------------------------------------------------------------
+  function point(at) {
+    clearTimeout(resting);
+    const rest = isDown ? REST.down : REST.across,
+      wait = litWeights(scene.map, scene.at) ? rest : 0;
+    resting = setTimeout(hooks.point, wait, at);
   }
+  sheet.addEventListener(
+    "pointermove",
+    ({ clientX, clientY }) => {
+      const [across, down] = [clientX - before[0], clientY - before[1]];
+      if (Math.hypot(across, down) < 3) return;
+      before = [clientX, clientY];
+      isDown = down > Math.abs(across) / 4;
+    },
+    { passive: true },
+  );
+  sheet.addEventListener("pointerleave", () => {
+    clearTimeout(resting);
+    hooks.point(null);
+  });
 
   // gloss: what the word became; "" if the model links it with none; null: without glosses
-  function word(label, at, gloss) {
-    const name = t("{word}, from the model's links: {gloss}", { word: label, gloss }),
-      below = gloss === null ? null : el("bdi", { class: "gloss" }, gloss || "\u00a0");
-    return button([el("bdi", {}, label), below], () => hooks.pin(map, at.row, at.column), {
+  function createWord(side, index, label, gloss, lang) {
+    const badge = el("span", { class: "badge", "aria-hidden": "true" }),
+      without = el("span", { class: "badge without", "aria-hidden": "true" }),
+      below = gloss === null ? null : el("bdi", { class: "gloss" }, gloss || "\u00a0"),
+      name = t("{word}, from the model's links: {gloss}", { word: label, gloss });
+    const node = button(el("bdi", {}, label), () => hooks.pin(cellOf(side, index)), {
       class: "word",
       tabindex: "-1",
+      lang,
+      "data-side": side,
+      "data-index": index,
       "aria-label": gloss ? name : null,
-      "onmouseenter onfocus": () => show(at),
-      "onmouseleave onblur": () => show(pinned),
+      onpointerenter: ({ pointerType }) => pointerType !== "touch" && point(cellOf(side, index)),
+      onpointerleave: () => clearTimeout(resting),
+      onfocus: () => node.matches(":focus-visible") && hooks.point(cellOf(side, index)),
+      onblur: () => hooks.point(null),
     });
+    const parts = side === "source" ? [without, badge, below, node] : [node, below, badge];
+    return { node, badge, without, slot: el("span", { class: "slot" }, parts) };
   }
 
-  const sizes = () => `${scroller.clientWidth} ${sheet.offsetWidth}`;
+  function fillSide(side, words, glosses, code) {
+    const { name, words: box } = sides[side],
+      isSource = side === "source",
+      title = languageName(code, isSource ? t("Sentence") : t("Translation"));
+    name.textContent = title;
+    box.ariaLabel = title;
+    sides[side].nodes = words.map(({ label }, i) =>
+      createWord(side, i, label, glosses?.[i] ?? null, code),
+    );
+    box.replaceChildren(...sides[side].nodes.map(({ slot }) => slot));
+    if (sides[side].nodes.length) sides[side].nodes[0].node.tabIndex = 0;
+  }
 
-  // Lay out the words: closer together where a line would not fit, then smaller, then scrolling. Called only when they
-  // or their room change, because it delays a frame.
+  // Return where lines end at a word: at its side that faces the other sentence.
+  function anchorOf(
+    { offsetLeft: x, offsetTop: y, offsetWidth: width, offsetHeight: height },
+    isFirst,
+  ) {
+    return isUpright
+      ? { x: isFirst ? x + width + 3 : x - 3, y: y + height / 2 }
+      : { x: x + width / 2, y: isFirst ? y + height + 1 : y - 1 };
+  }
+
+  const sizes = () => `${scroller.clientWidth} ${sheet.offsetWidth} ${narrow.matches}`;
+
+  // Lay out the words in the largest type in which they fit; else they scroll. Called only when they or their room change,
+  // because it delays a frame.
   function layOutWords() {
-    const isWide = () => sheet.offsetWidth > scroller.clientWidth;
-    const space = (gap, padding, size) =>
-      (sheet.style.cssText = `--gap: ${gap}px; --padding: ${padding}px; --fit: ${size}`);
+    const both = Object.values(sides);
+    isUpright = narrow.matches && both.every(({ nodes }) => nodes.length <= MOST_UPRIGHT);
+    root.classList.toggle("upright", isUpright);
     sheet.classList.remove("wide");
-    space(Math.min(12, Math.max(2, 0.006 * innerWidth)), 5, 1);
-    for (let size = 1; isWide() && size >= SMALLEST; size -= 0.05) space(1, 2, size);
+    const isWide = () => sheet.offsetWidth > scroller.clientWidth + 1;
+    for (const size of isUpright ? [16] : SIZES) {
+      sheet.style.setProperty("--size", `${size}px`);
+      if (!isWide()) break;
+    }
     sheet.classList.toggle("wide", isWide());
-    const middle = (node) => node.offsetLeft + node.offsetWidth / 2;
-    middles = { keys: [...keys.children].map(middle), queries: [...queries.children].map(middle) };
+    for (const [side, { nodes }] of Object.entries(sides))
+      places[side] = nodes.map(({ node }) => anchorOf(node, side === "source"));
     room = sizes();
   }
 
   // In the next frame: resizing inside a ResizeObserver is an error.
   const watch = new ResizeObserver(() =>
     requestAnimationFrame(() => {
-      if (!map || sizes() === room) return;
+      if (!scene || !root.offsetParent || sizes() === room) return;
       layOutWords();
       drawLines();
-      show(pinned);
+      show();
     }),
   );
   for (const node of [scroller, sheet]) watch.observe(node);
 
-  function drawLines() {
-    const half = HEIGHT / 2;
-    const line = (x, row, to, column) => {
-      const weight = value(row, column),
-        look = {
-          "stroke-width": (0.5 + 4 * weight).toFixed(2),
-          "stroke-opacity": (0.12 + 0.78 * weight).toFixed(2),
-        };
-      const d = `M${x} ${HEIGHT}C${x} ${half} ${to} ${half} ${to} 0`;
-      return svg("path", { d, ...look, "data-row": row, "data-column": column });
+  // --- lines --------------------------------------------------------------------------------------------------------
+  function curve(from, to) {
+    const isArc = rowSide() === columnSide(),
+      [along, across] = isUpright ? ["y", "x"] : ["x", "y"];
+    const distance = Math.abs(from[along] - to[along]),
+      way = rowSide() === "source" ? 1 : -1,
+      reach = isUpright ? Math.min(76, 12 + distance * 0.55) : Math.min(76, 14 + distance * 0.34);
+    const bend = (place) => {
+      const [at, end] = [place[along], place[across]],
+        turn = isArc ? end + way * reach : (from[across] + to[across]) / 2;
+      return isUpright ? `${turn} ${at}` : `${at} ${turn}`;
     };
-    const paths = middles.queries.flatMap((x, row) =>
-      middles.keys.flatMap((to, column) =>
-        value(row, column) >= FAINT ? [line(x, row, to, column)] : [],
-      ),
-    );
+    return `M${from.x} ${from.y}C${bend(from)} ${bend(to)} ${to.x} ${to.y}`;
+  }
+
+  // layers: [{map, colour}], a map for each head that has its own lines
+  function drawLines() {
+    const { layers } = scene,
+      isArc = rowSide() === columnSide(),
+      paths = [];
+    layers.forEach(({ map, colour }, i) => {
+      const shift = (i - (layers.length - 1) / 2) * 3,
+        move = ({ x, y }) => (isUpright ? { x, y: y + shift } : { x: x + shift, y });
+      map.rows.forEach((_, row) =>
+        map.columns.forEach((_, column) => {
+          const weight = map.values[row * map.columns.length + column],
+            [from, to] = [places[columnSide()][column], places[rowSide()][row]];
+          if (!(weight >= FAINT) || (isArc && row === column) || !from || !to) return;
+          const look = {
+            stroke: colour,
+            "stroke-width": ((1 + 5.5 * weight) / (layers.length > 1 ? 1.6 : 1)).toFixed(2),
+            style: `--o: ${(0.25 + 0.65 * weight).toFixed(2)}`,
+          };
+          const d = curve(move(from), move(to));
+          paths.push(svg("path", { d, ...look, "data-row": row, "data-column": column }));
+        }),
+      );
+    });
     lines.replaceChildren(...paths);
   }
 
-  // Arrow keys move along the words and between the lines.
-  root.addEventListener("keydown", (event) =>
-    moveFocus(
-      event,
-      [keys, queries].map((box) => [...box.children]),
-    ),
-  );
+  // --- the lit word -------------------------------------------------------------------------------------------------
+  // Show which word is lit, what it attends to, and how far its test is.
+  function show() {
+    const { map, at, test } = scene,
+      lit = litWeights(map, at);
+    const [own, others] = lit?.isRow ? [rowSide(), columnSide()] : [columnSide(), rowSide()];
+    for (const [side, { nodes }] of Object.entries(sides))
+      nodes.forEach(({ node, badge, without, slot }, i) => {
+        const isLit = Boolean(lit) && side === own && lit.index === i,
+          weight = lit && side === others ? (lit.items[i]?.weight ?? 0) : 0,
+          isSeen = weight >= FAINT;
+        node.classList.toggle("chosen", isLit);
+        node.classList.toggle("looked", isSeen && !isLit);
+        node.style.setProperty("--p", weight.toFixed(3));
+        slot.classList.toggle("idle", Boolean(lit) && !isLit && !isSeen);
+        badge.textContent = isSeen ? formatPercent(weight) : "";
+        const effect = side === "source" ? test?.effects?.all[i] : null,
+          isShown = effect && i < test.step;
+        without.textContent = isShown ? formatPercent(effect.p) : "";
+        without.classList.toggle("slight", Boolean(isShown) && effect.loss < SLIGHT);
+        without.style.setProperty("--p", isShown ? Math.max(0, 1 - effect.p / test.effects.p) : 0);
+        node.classList.toggle(
+          "hidden-now",
+          Boolean(test?.isRunning) && i === test.step - 1 && side === "source",
+        );
+      });
+    const isMoving = [];
+    for (const path of lines.children) {
+      const isOwn = lit && Number(lit.isRow ? path.dataset.row : path.dataset.column) === lit.index;
+      path.classList.toggle("away", Boolean(lit) && !isOwn);
+      path.classList.toggle("lit", Boolean(isOwn));
+      if (isOwn) isMoving.push(path);
+    }
+    lines.append(...isMoving); // above the others
+    const [withoutName, lookedName] = rowNames.children;
+    withoutName.textContent = test?.effects ? t("left without it") : "";
+    lookedName.textContent = lit && others === "source" ? t("attention") : "";
+    drawBubble(lit);
+  }
+
+  function drawBubble(lit) {
+    const { test, canTest } = scene,
+      asks = Boolean(lit?.isRow) && canTest;
+    bubble.hidden = Boolean(lit) && !asks;
+    bubble.classList.toggle("asking", asks);
+    if (!asks) {
+      const isSource = rowSide() === "source";
+      bubble.style.left = "";
+      bubble.dataset.about = "";
+      if (!lit)
+        bubble.textContent = isTouch
+          ? isSource
+            ? t("Tap a word of the sentence.")
+            : t("Tap a word of the translation.")
+          : isSource
+            ? t("Point at a word of the sentence.")
+            : t("Point at a word of the translation.");
+      return;
+    }
+    const word = lit.label,
+      own = looked(lit);
+    const most = test?.verdict?.most ?? null,
+      about = JSON.stringify([word, own, Boolean(test), test?.isRunning, most]);
+    if (bubble.dataset.about !== about) {
+      bubble.dataset.about = about;
+      const ask = button(t("Test it"), hooks.test, {
+        class: "test-it",
+        title: t("Key: Shift + T"),
+      });
+      bubble.replaceChildren(
+        ...(test?.isRunning
+          ? [t("Hiding one word after the other …")]
+          : test
+            ? [
+                most === null
+                  ? t("No single word decides “{word}”", { word })
+                  : t("“{word}” depends most on “{other}”", { word, other: lit.items[most].label }),
+              ]
+            : [
+                own === null
+                  ? t("What decides “{word}”?", { word })
+                  : t("Is “{word}” really why?", { word: lit.items[own].label }),
+                " ",
+                ask,
+              ]),
+      );
+    }
+    const place = places[rowSide()][lit.index]?.x ?? 0,
+      left = Math.max(
+        0,
+        Math.min(place - bubble.offsetWidth / 2, sheet.offsetWidth - bubble.offsetWidth),
+      );
+    bubble.style.left = `${left}px`;
+    bubble.style.setProperty("--tip", `${place - left}px`);
+  }
+
+  // Arrow keys move along the words and between the sentences.
+  root.addEventListener("keydown", (event) => {
+    const { side, index } = event.target.dataset;
+    if (!side) return;
+    const act = { t: hooks.test, T: hooks.test, Escape: hooks.letGo }[event.key],
+      step = arrowStep(event);
+    if (act && !event.ctrlKey && !event.metaKey && !event.altKey) act();
+    else if (step || event.key === "Home" || event.key === "End") {
+      const nodes = sides[side].nodes,
+        [along, across] = step ? (isUpright ? step : step.toReversed()) : [0, 0],
+        other = sides[side === "source" ? "target" : "source"].nodes;
+      const next = across
+        ? other[clamp(Number(index), other.length)]
+        : nodes[
+            clamp(step ? Number(index) + along : event.key === "End" ? Infinity : 0, nodes.length)
+          ];
+      if (!next) return;
+      for (const { node } of sides[next.node.dataset.side].nodes) node.tabIndex = -1;
+      next.node.tabIndex = 0;
+      next.node.focus();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
 
   return {
     root,
     /**
-     * @param {any} wordMap a map of scoreMap() in model.js, in words @param {any} at the pinned {row, column}
-     * @param {string} words what to look for @param {any} glosses {rows, columns}: functions of a position, or null
+     * @param {any} drawing {kind, map, layers, source, target, direction, glosses, at, test, canTest}; map: of whole words, the mean
+     *   of the layers; source, target: the words; glosses: {source, target}, a gloss for each word, or null; at: the lit {row,
+     *   column}; test: {effects, step, isRunning, verdict} of the lit row, or null
      */
-    draw(wordMap, at, words, glosses) {
-      map = wordMap;
-      guide = words;
-      pinned = at;
-      glossNote.hidden = !glosses;
-      const glossed = (items, gloss) =>
-        items.map(({ label, positions }) => [label, gloss ? gloss(positions[0]) : null]);
-      const above = glossed(map.columns, glosses?.columns),
-        below = glossed(map.rows, glosses?.rows);
-      const spelling = JSON.stringify([above, below]);
+    draw(drawing) {
+      scene = drawing;
+      glossNote.hidden = !scene.glosses;
+      sheet.dataset.kind = scene.kind;
+      const { source, target, glosses, direction } = scene,
+        [from, to] = (direction ?? "").split("-"),
+        spelling = JSON.stringify([source, target, glosses, direction]);
       if (spelling !== shownWords) {
         shownWords = spelling;
-        const column = ([label, gloss], i) => word(label, { ...NONE, column: i }, gloss),
-          row = ([label, gloss], i) => word(label, { ...NONE, row: i }, gloss);
-        keys.replaceChildren(...above.map(column));
-        queries.replaceChildren(...below.map(row));
-        if (queries.firstChild) queries.firstChild.tabIndex = 0;
+        fillSide("source", source, glosses?.source, from);
+        fillSide("target", target, glosses?.target, to);
+        sheet.classList.toggle("glossed", Boolean(glosses));
         layOutWords();
       }
       drawLines();
-      show(pinned);
+      show();
     },
-    pin(at) {
-      pinned = at;
-      if (map) show(at);
+    /** Show another lit word. @param {any} at {row, column} @param {any} test */
+    light(at, test) {
+      if (!scene) return;
+      Object.assign(scene, { at, test });
+      show();
     },
-    map: () => map,
+    focusLit: () => sheet.querySelector(".word.chosen")?.focus({ preventScroll: true }),
+    map: () => scene?.map ?? null,
   };
 }

@@ -92,5 +92,12 @@ export function createText(hooks) {
       current.pinned = row === null && column === null ? null : { row, column };
       shade(current.pinned ?? current.first);
     },
+    /** @param {any} lit {rows, columns} of the lit word, or null */
+    light(lit) {
+      if (!current) return;
+      const [row = null] = lit?.rows ?? [],
+        [column = null] = lit?.columns ?? [];
+      shade(row === null && column === null ? (current.pinned ?? current.first) : { row, column });
+    },
   };
 }

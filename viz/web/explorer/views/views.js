@@ -11,31 +11,31 @@ import { createText } from "./text.js";
 
 const HINTS = {
   map: say(
-    "Point at a cell for its weight. Click pins it; click a label to pin its row or column.",
+    "Point at a cell to see its weight; click to pin it. Click a label to pin its row or column.",
   ),
   lines: say(
-    "Point at a token to see its lines alone. Shift-click thumbnails to see several heads, one colour each.",
+    "Point at a token to see its lines alone. Choose several heads above to see each in its colour.",
   ),
   text: say("Point at a token: the others are shaded by the weight between them."),
   compare: say(
-    "The same head on two sentences. Translate another sentence to compare it with the one kept.",
+    "The same head on two sentences. Translate another sentence to compare it with this one.",
   ),
 };
 
 const TOUCH_HINTS = {
-  map: say("Tap a cell for its weight; tap a label to pin its row or column."),
+  map: say("Tap a cell to see its weight; tap a label to pin its row or column."),
   lines: say(
-    "Tap a token to see its lines alone. With “Choose several” in the view options, several heads are shown, one colour each.",
+    "Tap a token to see its lines alone. Choose several heads above to see each in its colour.",
   ),
   text: say("Tap a token: the others are shaded by the weight between them."),
 };
 
 const LARGE = say(
-  "The wheel, + and − zoom, dragging and arrow keys move, 0 shows all. Point at a cell for its weight; click pins it.",
+  "The wheel, + and − zoom, dragging and arrow keys move, 0 shows all. Point at a cell to see its weight; click to pin it.",
 );
 
-const LOWEST = 320, // pixels
-  AROUND = 86;
+const LOWEST = 270, // pixels
+  BELOW = 64; // pixels for the lines below the map
 
 /**
  * Create the views.
@@ -59,17 +59,16 @@ export function createViews(hooks) {
   let room = null;
   let focused = -1; // index of the focused element, until the next drawing restores the focus
 
-  // Return the height left for the map on the first screen; unlimited on a narrow page. The heading
-  // counts as one size, so that all heads' maps have the same height.
+  // Return the height left for the map on the first screen; unlimited on a narrow page.
   function availableHeight() {
-    const top = hooks.root.getBoundingClientRect().top + window.scrollY;
-    return innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - AROUND) : Infinity;
+    const top = root.getBoundingClientRect().top + window.scrollY;
+    return innerWidth > 860 ? Math.max(LOWEST, innerHeight - top - BELOW) : Infinity;
   }
 
   // Return the heads to draw as lines, each with its colour: the chosen ones, or their combined
   // map.
   function headLayers(map, { maximum }) {
-    const { state, trace } = scene,
+    const { state, trace, headColours } = scene,
       colours = trace.colours.heads,
       plain = { map, limit: map.overlay ? maximum : 1, sign: 0, name: "", colour: colours[0] };
     if (map.signed)
@@ -82,10 +81,10 @@ export function createViews(hooks) {
     return state.heads
       .slice(0, colours.length)
       .filter(([layer]) => trace.weights[state.kind][layer])
-      .map(([layer, head], i) => ({
+      .map(([layer, head]) => ({
         ...plain,
         name: `L${layer + 1} H${head + 1}`,
-        colour: colours[i],
+        colour: headColours.get(`${layer}.${head}`),
         map: model.scoreMap(trace, { ...view, layer, head }),
       }));
   }
@@ -121,6 +120,7 @@ export function createViews(hooks) {
     },
     clear: () => root.replaceChildren(),
     pin: (pinned) => parts[shownView].pin?.(pinned),
+    light: (lit) => parts[shownView].light?.(lit),
     focus: () => first()?.focus(),
     hint: () =>
       toText(pane === large ? LARGE : (isTouch && TOUCH_HINTS[shownView]) || HINTS[shownView]),
