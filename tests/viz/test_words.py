@@ -273,7 +273,10 @@ def test_texts_are_english_in_python_and_are_sent_with_their_values() -> None:
     assert words == "mostly diagonal (40% of its weight)"
     sent = for_page([words, say("count"), "plain", {"rows": [1, 2]}])
     assert sent == [
-        {"say": "{name}: {share} of its mass", "with": {"name": {"say": "diagonal", "with": {}}, "share": "40%"}},
+        {
+            "say": "mostly {name} ({share} of its weight)",
+            "with": {"name": {"say": "diagonal", "with": {}}, "share": "40%"},
+        },
         {"say": "count", "with": {}},
         "plain",
         {"rows": [1, 2]},

@@ -24,7 +24,7 @@ const KEYS = [
   ["p", say("rows by both tokens, the one they write, the one they read")],
   ["g / v", say("another scale / other colours")],
   ["d", say("go to the map, lines or text; a: back to the atlas")],
-  ["Shift + t", say("test the lit word by hiding source words; on a word, t alone does")],
+  [say("Shift + t"), say("test the lit word by hiding source words; on a word, t alone does")],
   ["Enter, r, k", say("on the map: pin the cell, its row, its column")],
   ["Esc", say("unpin; let go of the lit word; close this")],
 ];
