@@ -13,27 +13,24 @@ from tests.page.browser import FIELD, no_faults, no_violations, open_tab
 pytestmark = pytest.mark.browser
 
 EVERY = tours()
-# Whether the beginning of the part that a stop points at is in sight, and the tour's sheet covers none of it if it fits
-# above. While the part is redrawn there is none.
+# Whether the beginning of the part that a stop points at is in sight, and the tour's sheet covers none of it: the sheet
+# is beside the page, or the part is above the sheet, or it is higher than the room there and begins at its top. While
+# the part is redrawn there is none.
 IS_UNCOVERED = """() => {
   const pointed = document.querySelector('.atlas-pointed');
   if (!pointed) return false;
-  const { top, bottom, height } = pointed.getBoundingClientRect();
-  const free = innerHeight - document.querySelector('.atlas-tour').offsetHeight;
+  const { top, bottom, right, height } = pointed.getBoundingClientRect();
+  const sheet = document.querySelector('.atlas-tour').getBoundingClientRect();
+  const free = sheet.left > 0 ? innerHeight : sheet.top;
+  if (sheet.left > 0 ? right > sheet.left : sheet.height > 0.4 * innerHeight + 1) return false;
   return top >= -1 && top < free - 60 && (bottom <= free + 1 || height > free - 24); }"""
+SIZES = ((1280, 800), (390, 844), (640, 400))  # the last is a small laptop at 200 % zoom
 
 # Whether the translation and the open tab are disabled.
 INERT = """[...new Set([...document.querySelectorAll('.atlas-translation, #tabs > [role=tabpanel]')]
   .map((part) => part.inert))]"""
 REQUESTED = "(name) => performance.getEntriesByType('resource').some((entry) => entry.name.endsWith(name))"
 
-
-# The share of a picture's cells that is in sight beside the tour's sheet.
-IN_SIGHT = """() => {
-  const { left, right, top, bottom } = document.querySelector('.detail .cells').getBoundingClientRect();
-  const sheet = document.querySelector('.atlas-tour').getBoundingClientRect();
-  return (Math.min(right, sheet.left) - left) / (right - left) * (Math.min(bottom, innerHeight) - top) / (bottom - top);
-}"""
 # Whether no ancestor clips the outline of an element.
 UNCUT = """(element) => {
   for (let node = element.parentElement; node && !node.matches('.gradio-container'); node = node.parentElement)
@@ -74,7 +71,7 @@ def answer(page: Page, ask: dict, *, right: bool) -> None:
 
 
 def walk(page: Page, translators, name: str) -> None:
-    """Go through a tour by its buttons, and check the claim and the view of each stop."""
+    """Go through a tour by its buttons, and check the claim and the view of each stop, also in smaller windows."""
     tour = EVERY[name]
     for number, stop in enumerate(tour.stops, 1):
         payload = guide.stop_payload(
@@ -103,10 +100,17 @@ def walk(page: Page, translators, name: str) -> None:
             expect(panel).to_be_visible()
             # Wait, because Gradio answers 422 if a stream is left while it is being requested.
             expect(panel.locator("[aria-busy=true], .stop")).to_have_count(0)
-        page.locator(".atlas-tour").get_by_role(
-            "button", name="Next" if number < len(tour.stops) else "Finish", exact=True
-        ).click()
+        for width, height in SIZES[1:] + SIZES[:1]:
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_function(IS_UNCOVERED)
+        if number < len(tour.stops):
+            page.locator(".atlas-tour").get_by_role("button", name="Next", exact=True).click()
+    onward = page.locator(".atlas-tour").get_by_role("button", name="Next tour:")
+    following = [*EVERY][([*EVERY].index(name) + 1) % len(EVERY)]
+    expect(onward).to_have_text(f"Next tour: {english_text(EVERY[following].title)}")
+    page.locator(".atlas-tour").get_by_role("button", name="Try your own sentence").click()
     expect(page.locator(".atlas-tour")).to_be_hidden()
+    expect(page.locator(FIELD)).to_be_focused()
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
@@ -122,8 +126,8 @@ def test_the_first_tour_starts_from_its_button(app_url, open_app, shipped_transl
     else:
         page.keyboard.press("Escape")
         expect(page.locator(".atlas-tour")).to_be_hidden()
+        expect(button).to_be_focused()
     assert "tour=" not in page.evaluate("location.hash")
-    expect(button).to_be_focused()
 
 
 def test_the_page_follows_the_tour_until_the_visitor_scrolls(app_url, open_page):
@@ -173,13 +177,34 @@ def test_every_stop_of_the_other_tours(app_url, open_page, shipped_translators, 
     walk(page, shipped_translators, name)
 
 
-@pytest.mark.long
-def test_a_low_window_shows_the_picture_beside_the_sheet(app_url, open_page) -> None:
-    """The window of a small laptop at 200 % zoom."""
-    page = open_page(f"{app_url}#tour=attention&stop=2", width=640, height=400)
-    expect(page.locator(".atlas-pointed .detail .cells")).to_be_visible()
-    page.wait_for_function(f"({IN_SIGHT})() > 0.95")
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_the_sheet_leaves_room_for_what_it_explains(app_url, open_page, width, height) -> None:
+    page = open_page(f"{app_url}#tour=attention&stop=2", width=width, height=height)
+    at_stop(page, 2, 8)
     expect(page.locator(".atlas-tour .moves .strong")).to_be_in_viewport(ratio=0.9)
+    sheet, story = page.locator(".atlas-tour").bounding_box(), page.locator(".atlas-tour .story")
+    if width >= 1280:
+        assert (sheet["x"], sheet["width"], sheet["height"]) == (width - 360, 360, height)
+        for part in (".detail .cells", ".sentence-lines .sheet"):
+            box = page.locator(part).bounding_box()
+            assert box["x"] >= 0 and box["x"] + box["width"] <= sheet["x"] and box["y"] + box["height"] <= height, part
+    else:
+        assert (sheet["width"], sheet["y"] + sheet["height"]) == (width, height)
+    if height < 600:  # the text scrolls, also by keyboard
+        story.focus()
+        page.keyboard.press("End")
+        page.wait_for_function("document.querySelector('.atlas-tour .story').scrollTop > 0")
+        no_violations(page, ".atlas-tour")
+
+
+def test_the_last_card_offers_the_next_tour(app_url, open_page) -> None:
+    page = open_page(f"{app_url}#tour=attention&stop=8")
+    at_stop(page, 8, 8)
+    expect(page.get_by_role("button", name="Try your own sentence")).to_be_focused()
+    expect(page.get_by_role("button", name="Next", exact=True)).to_be_hidden()
+    page.get_by_role("button", name="Next tour:").click()
+    expect(page.locator(".atlas-tour select")).to_have_value([*EVERY][[*EVERY].index("attention") + 1])
+    expect(page.locator(".atlas-tour .count")).to_contain_text("1 of ")
 
 
 @pytest.mark.long
@@ -199,7 +224,11 @@ def test_a_question_covers_the_page_until_it_is_answered(app_url, open_page, wid
     expect(sheet.locator(".give-up")).to_be_visible()
     assert sheet.bounding_box() == {"x": 0, "y": 0, "width": width, "height": 800}
     no_violations(page)
+    for part in (".read .source", ".prompt"):  # large, in the middle
+        box = sheet.locator(part).first.bounding_box()
+        assert abs(box["y"] + box["height"] / 2 - 400) < 250, part
+        assert float(sheet.locator(part).first.evaluate("(node) => parseFloat(getComputedStyle(node).fontSize)")) >= 20
     sheet.locator(".give-up").click()
     expect(page.locator(".atlas-pointed")).to_be_visible()
-    assert sheet.bounding_box()["height"] < 600
+    page.wait_for_function(IS_UNCOVERED)
     expect(page.locator(FIELD)).to_have_value(sheet.locator(".read .source").first.inner_text())

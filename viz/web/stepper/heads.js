@@ -34,6 +34,7 @@ export function createHeads(hooks, colours) {
       `${t("weight")} 0 `,
       el("i", { class: "ramp", style: ramp }),
       " 1",
+      el("span", {}, t("Each row is a head: layer · head.")),
     ]),
   ]);
   const root = el("section", { class: "reading-pane" }, [
@@ -99,7 +100,9 @@ function createStrip(kind, title, colour, hooks, status) {
     stack.replaceChildren(
       ...canvases.map((canvas, layer) =>
         el("div", { class: "layer", role: "group" }, [
-          el("span", { class: "heading", "aria-hidden": "true" }, `L${layer + 1}`),
+          el("div", { class: "names", "aria-hidden": "true" }, [
+            options[layer].map((_, head) => el("span", {}, `${layer + 1}·${head + 1}`)),
+          ]),
           el("div", { class: "cells" }, canvas, el("i", { class: "mark" }), options[layer]),
         ]),
       ),

@@ -275,7 +275,7 @@ export default function stepper(root, api) {
   const content = [
     alert,
     transport.root,
-    createPicture(el("div", { class: "steps" }, sentences.root, panes), picture),
+    createPicture(el("div", { class: "steps" }, sentences.root, panes, sentences.note), picture),
     news,
     group("segmented choose-panel", t("More"), panelButtons),
     stage,

@@ -25,7 +25,6 @@ export function createSentences(hooks) {
   const root = el("div", { class: "sentences" }, [
     el("div", { class: "line" }, el("span", { class: "label" }, t("reads")), source),
     el("div", { class: "line" }, el("span", { class: "label" }, t("writes")), target),
-    note,
     respelled,
   ]);
   const shadings = [
@@ -112,7 +111,7 @@ export function createSentences(hooks) {
   /** Shade the source by the selected head, if it is of cross-attention. @param {string} kind */
   const select = (kind) => kind === "cross" && (shading.value = "head");
 
-  return { root, shading, open, step, expect, select };
+  return { root, note, shading, open, step, expect, select };
 }
 
 /**
@@ -125,7 +124,8 @@ export function createSentences(hooks) {
  * }} hooks
  */
 export function createCandidates(hooks) {
-  const facts = el("p", { class: "facts", "aria-live": "polite" }),
+  const hint = el("p", { class: "caption" }, t("Click another word to make the model take it.")),
+    facts = el("p", { class: "facts", "aria-live": "polite" }),
     list = el("ol", { class: "candidates" });
   const output = el("output", {}, "1.0");
   const range = { min: 0.1, max: 2, step: 0.1, value: 1 };
@@ -143,6 +143,7 @@ export function createCandidates(hooks) {
     el("h2", {}, t("Next token")),
     facts,
     createPicture(list, hooks.about(t("Next token"))),
+    hint,
     el("label", { class: "heat" }, `${t("Temperature")} `, slider, output),
     el("p", { class: "caption" }, [t("Temperature changes the bars, not the greedy choice.")]),
     form({ class: "force" }, submit, [
@@ -172,7 +173,7 @@ export function createCandidates(hooks) {
 
   /** @param {Path} path @param {number} step @param {number} temperature */
   function draw(path, step, temperature) {
-    list.hidden = step >= path.length;
+    list.hidden = hint.hidden = step >= path.length;
     if (list.hidden) {
       facts.textContent = t(
         "Nothing follows: this is the end of the branch. Go back to make another choice.",

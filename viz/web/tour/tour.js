@@ -1,4 +1,4 @@
-// Tours: one stop at a time, in a sheet at the bottom of the window. The view of a stop is a link of the page, which the tabs
+// Tours: one stop at a time, in a sheet at the right of a wide window and at the bottom of others. The view of a stop is a link of the page, which the tabs
 // follow like any other link (viz/tours/).
 import { createAsker } from "../core/ask.js";
 import { arrowStep } from "../core/keys.js";
@@ -35,7 +35,7 @@ export async function createTours(root, openSheet) {
   const quiz = createQuiz((stop) => {
     sheet.classList.remove("asking");
     reveal(stop);
-    sheet.scrollTop = sheet.scrollHeight; // the text before may fill a small sheet
+    story.scrollTop = story.scrollHeight; // the text before may fill a small sheet
   });
   const list = el("select", {
     "aria-label": t("Choose a tour"),
@@ -50,6 +50,17 @@ export async function createTours(root, openSheet) {
   const backToView = button(t("Back to this stop's view"), () => openView(current));
   const link = button(t("Copy link"), copy),
     leaveButton = button(t("Leave the tour"), leave);
+  const own = button(t("Try your own sentence"), tryOwn, { class: "strong" }),
+    onward = button("", () => go({ ...following, stop: 1, direction: current.direction })),
+    after = el("div", { class: "after" }, own, onward); // on the last card
+  let following = /** @type {any} */ (null); // {tour}: the one after this
+  const story = el("div", { class: "story", "aria-live": "polite" }, [
+    heading,
+    text,
+    quiz.root,
+    claim,
+    after,
+  ]);
   const sheet = el(
     "section",
     {
@@ -59,7 +70,7 @@ export async function createTours(root, openSheet) {
       onkeydown: moveByKey,
     },
     el("div", { class: "bar" }, list, count, backToView, worksheet, link, leaveButton),
-    el("div", { class: "story", "aria-live": "polite" }, heading, text, quiz.root, claim),
+    story,
     el("div", { class: "moves" }, back, next),
   );
   root.replaceChildren(sheet);
@@ -88,7 +99,8 @@ export async function createTours(root, openSheet) {
     text.textContent = toText(stop.missing ?? stop.text ?? "");
     text.classList.toggle("missing", Boolean(stop.missing));
     quiz.draw(stop);
-    claim.hidden = backToView.hidden = true;
+    claim.hidden = backToView.hidden = after.hidden = true;
+    story.scrollTop = 0;
     worksheet.hidden = !stop.asks;
     for (const node of [back, next, link]) node.hidden = Boolean(stop.error);
     if (stop.error) return settle(isFirst);
@@ -100,7 +112,13 @@ export async function createTours(root, openSheet) {
     list.replaceChildren(...createOptions(tours, stop.tour));
     count.textContent = t("{n} of {all}", { n: stop.stop, all: stop.stops });
     back.disabled = stop.stop === 1;
-    next.textContent = stop.stop < stop.stops ? t("Next") : t("Finish");
+    next.hidden = stop.stop === stop.stops;
+    after.hidden = !next.hidden;
+    const at = stop.tours.findIndex(({ name }) => name === stop.tour),
+      { name, title } = stop.tours[(at + 1) % stop.tours.length];
+    following = { tour: name };
+    onward.hidden = name === stop.tour;
+    onward.textContent = t("Next tour: {title}", { title });
     if (!isOpen) return reveal(stop, isFirst);
     settle(isFirst);
     showQuestion(stop);
@@ -140,8 +158,10 @@ export async function createTours(root, openSheet) {
 
   // How many pixels of the window the sheet covers at the bottom: none where it is beside the page.
   const coveredHeight = () => (sheet.offsetLeft > 0 ? 0 : sheet.offsetHeight);
-  const reserveSpace = () =>
+  function reserveSpace() {
     document.body.style.setProperty("--atlas-tour", `${coveredHeight()}px`);
+    story.tabIndex = story.scrollHeight > story.clientHeight ? 0 : -1; // it scrolls with the arrow keys
+  }
 
   // Reserve space for the sheet below the page, and put the focus on the button with which the visitor goes on.
   function settle(isFirst) {
@@ -149,7 +169,7 @@ export async function createTours(root, openSheet) {
     document.body.classList.add("atlas-touring");
     const { activeElement: focused } = /** @type {any} */ (document);
     if (isFirst || !sheet.contains(focused) || focused.disabled || focused.hidden)
-      (next.hidden ? leaveButton : next).focus({ preventScroll: true });
+      [next, own, leaveButton].find(isVisible)?.focus({ preventScroll: true });
   }
 
   // Open the view of a stop by the page's address, and point at its target once it is visible.
@@ -247,6 +267,14 @@ export async function createTours(root, openSheet) {
     restoreFocus(opener, ".atlas-title .tour");
   }
 
+  // Leave the tour for the field in which a sentence is typed.
+  function tryOwn() {
+    leave();
+    textField()?.focus();
+    textField()?.select();
+    scrollTo({ top: 0 });
+  }
+
   function copy() {
     const { tour, stop, direction } = current;
     copyLink(
@@ -260,7 +288,12 @@ export async function createTours(root, openSheet) {
   // Arrow keys move between stops, but only in the sheet: elsewhere they select heads.
   function moveByKey(event) {
     const [, by] = arrowStep(event) ?? [];
-    if (!by || event.target.closest("select, input")) return;
+    if (
+      !by ||
+      event.target.closest("select, input") ||
+      (event.target === story && !event.key.match(/Left|Right/))
+    )
+      return;
     event.preventDefault();
     move(by);
   }
