@@ -102,7 +102,8 @@ def translation_parts(
         collector.distributions()
 
     def trace() -> object:
-        recorded = RecordedDecode(recorder.maps(model, memory, translator.changes), recorder.distributions())
+        steps = recorder.distributions().split([length])
+        recorded = RecordedDecode(recorder.maps(model, memory, translator.changes), steps)
         origin = {"seconds": 0.0, "device": "cpu", "checkpoint": "", "digest": ""}
         return build_trace(recorded, tokenizer, 0, request, ids, **origin)
 

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_atlas.model.decode.recorded import RecordedDecode, summarize
+from attention_atlas.model.decode.recorded import BatchMaps, RecordedDecode, summarize
 from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.text.interface import TokenNames
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
@@ -76,7 +76,7 @@ def trace_of(
     output = model(**source, decoder_input_ids=inputs, output_attentions=True, use_cache=False, return_dict=True)
     steps = summarize(output.logits[0], torch.tensor(ids, device=model.device))
     return build_trace(
-        RecordedDecode(_Maps(output, source["input_ids"].shape[1], len(ids)), [steps]),
+        RecordedDecode(_read_maps(output, source["input_ids"].shape[1], len(ids)), [steps.map(Tensor.cpu)]),
         _TokenNames(tokenizer, begin, _end_id(model, tokenizer)),
         0,
         Request(text, tuple(source["input_ids"][0].tolist()), direction, decoding=decoding),
@@ -128,32 +128,27 @@ def _digest(model: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-class _Maps:
-    """The maps of a pass of `transformers`, with the interface of ForwardOutput."""
+def _read_maps(output: Any, source: int, target: int) -> BatchMaps:
+    """Return the maps of a pass of `transformers` over these numbers of tokens.
 
-    kinds = tuple(MAPS)
-
-    def __init__(self, output: Any, source: int, target: int) -> None:
-        """Collect the maps of a pass over these numbers of tokens. Raises ValueError for maps of another shape."""
-        maps = {kind: getattr(output, name) for kind, name in MAPS.items()}
-        if any(not layers or layers[0] is None for layers in maps.values()):
-            raise ValueError('the model gave no attention maps: load it with attn_implementation="eager"')
-        sizes = {
-            AttentionKind.ENCODER_SELF: (source, source),
-            AttentionKind.DECODER_SELF: (target, target),
-            AttentionKind.CROSS: (target, source),
-        }
-        for kind, layers in maps.items():
-            for layer in layers:
-                if layer.ndim != 4 or tuple(layer.shape[2:]) != sizes[kind]:
-                    raise ValueError(
-                        f"the model's {kind.value} maps are {list(layer.shape)}, expected [batch, heads, query, key] "
-                        f"with {' and '.join(map(str, sizes[kind]))} tokens: such attention cannot be shown"
-                    )
-        self.weights = {kind: _to_float32(torch.stack(tuple(layers))) for kind, layers in maps.items()}
-
-    def maps(self, kind: AttentionKind, row: int) -> Tensor:
-        return self.weights[kind][:, row]  # [layers, heads, query, key]
+    Raises ValueError for maps of another shape.
+    """
+    maps = {kind: getattr(output, name) for kind, name in MAPS.items()}
+    if any(not layers or layers[0] is None for layers in maps.values()):
+        raise ValueError('the model gave no attention maps: load it with attn_implementation="eager"')
+    sizes = {
+        AttentionKind.ENCODER_SELF: (source, source),
+        AttentionKind.DECODER_SELF: (target, target),
+        AttentionKind.CROSS: (target, source),
+    }
+    for kind, layers in maps.items():
+        for layer in layers:
+            if layer.ndim != 4 or tuple(layer.shape[2:]) != sizes[kind]:
+                raise ValueError(
+                    f"the model's {kind.value} maps are {list(layer.shape)}, expected [batch, heads, query, key] "
+                    f"with {' and '.join(map(str, sizes[kind]))} tokens: such attention cannot be shown"
+                )
+    return BatchMaps({kind: _to_float32(torch.stack(tuple(layers), dim=1)) for kind, layers in maps.items()})
 
 
 def _to_float32(weights: Tensor) -> Tensor:

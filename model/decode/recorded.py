@@ -1,16 +1,20 @@
 """Decode greedily or along given ids, and return the distributions of each step with every attention map.
 
-The maps of a decode follow from the queries and keys of its cached steps (StepMaps), without a second pass. Where the
-steps do not determine them, one recorded teacher-forced pass over the decoded ids gives them.
+The maps of a decode follow from the queries and keys of its cached steps, without a second pass. Where the steps do not
+determine them, one recorded teacher-forced pass over the decoded ids gives them. The maps of a batch are computed at
+once and stay on its device until a trace of the batch is read.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
+from functools import partial
+from threading import Lock
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,13 +25,12 @@ from attention_atlas.model.nets.blocks import blocks
 from attention_atlas.model.nets.decoder_step import LayerQueriesKeys
 from attention_atlas.model.nets.layer import SourceMemory
 from attention_atlas.model.nets.masks import causal_mask, pad
-from attention_atlas.model.nets.places.visit import has_visits, project_logits, visit
+from attention_atlas.model.nets.places.visit import project_logits, visit
 from attention_atlas.model.nets.records import ForwardOutput
-from attention_atlas.model.nets.sweep import Changes, Sweep
+from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
-from attention_atlas.model.trace.maps import ComputedWeights
 
 TOP_TOKENS = 10  # candidates stored for each step of a trace
 
@@ -52,10 +55,25 @@ class Distributions:
     def __len__(self) -> int:
         return len(self.entropy)
 
+    def map(self, function: Callable[[Tensor], Tensor]) -> Distributions:
+        """Return the distributions with function(tensor) in place of each tensor."""
+        return Distributions(*(function(getattr(self, field.name)) for field in fields(self)))
 
-def concatenate(parts: Sequence[Distributions]) -> Distributions:
+    def split(self, lengths: Sequence[int]) -> list[Distributions]:
+        """Return each sentence's distributions on the CPU, where these are of a batch: [sentence, step, ..].
+
+        lengths: the number of steps of each sentence; later ones are padding.
+        """
+        on_cpu = self.map(Tensor.cpu)
+        return [
+            on_cpu.map(lambda column, row=row, steps=steps: column[row, :steps]) for row, steps in enumerate(lengths)
+        ]
+
+
+def concatenate(parts: Sequence[Distributions], axis: int = 0) -> Distributions:
     """Return the steps of all parts, in order."""
-    return Distributions(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(Distributions)))
+    names = [field.name for field in fields(Distributions)]
+    return Distributions(*(torch.cat([getattr(part, name) for part in parts], axis) for name in names))
 
 
 def summarize(logits: Tensor, chosen: Tensor) -> Distributions:
@@ -64,10 +82,13 @@ def summarize(logits: Tensor, chosen: Tensor) -> Distributions:
     log_p, p = logits.log_softmax(-1), logits.softmax(-1)  # a second softmax is faster than log_p.exp()
     top, top_ids = log_p.topk(min(TOP_TOKENS, log_p.shape[-1]), dim=-1)  # [step, k]
     chosen_log_p = log_p.gather(1, chosen[:, None])  # [step, 1]
-    rank = (top > chosen_log_p).count_nonzero(-1) + 1
-    below_top = chosen_log_p[:, 0] < top[:, -1]  # few steps: ranking all of them would take as long as the rest
-    if below_top.any():
-        rank[below_top] = (log_p[below_top] > chosen_log_p[below_top]).count_nonzero(-1) + 1
+    if logits.device.type == "cpu":
+        rank = (top > chosen_log_p).count_nonzero(-1) + 1
+        below_top = chosen_log_p[:, 0] < top[:, -1]  # few steps: ranking all of them would take as long as the rest
+        if below_top.any():
+            rank[below_top] = (log_p[below_top] > chosen_log_p[below_top]).count_nonzero(-1) + 1
+    else:  # finding the few would wait for the device
+        rank = (log_p > chosen_log_p).count_nonzero(-1) + 1
     return Distributions(
         top_ids,
         top.exp(),
@@ -77,28 +98,55 @@ def summarize(logits: Tensor, chosen: Tensor) -> Distributions:
     )
 
 
-def split_by_sentence(steps: Sequence[Distributions], sentences: Sequence[int]) -> list[Distributions]:
-    """Return each sentence's steps, in order. sentences: the sentence of each row of all steps, one after the other."""
-    summary, owners = concatenate(steps), torch.tensor(sentences)
-    order, counts = owners.argsort(stable=True).to(summary.entropy.device), owners.bincount().tolist()
-    columns = (getattr(summary, field.name)[order].split(counts) for field in fields(Distributions))
-    return [Distributions(*values) for values in zip(*columns)]
+class BatchMaps:
+    """The attention maps of a batch, padded: by kind [sentence, layers, heads, query, key].
 
+    They stay on their device until a sentence's maps are read. Then all maps of the kind are copied to the host, and
+    the device's memory is free.
+    """
 
-class Maps(Protocol):
-    """The attention maps of a batch: a ForwardOutput, the StepMaps of a decode, or a LongTextCache."""
+    def __init__(self, by_kind: Mapping[AttentionKind, Tensor]) -> None:
+        self.kinds: tuple[AttentionKind, ...] = tuple(by_kind)
+        self._weights = dict(by_kind)
+        self._cells = Counter[AttentionKind]()  # of one head's map, in all sentences together, without padding
+        self._lock = Lock()
 
-    @property
-    def kinds(self) -> tuple[AttentionKind, ...]: ...
+    @classmethod
+    def of_pass(cls, output: ForwardOutput) -> BatchMaps:
+        """Return the maps of a recorded pass."""
+        return cls(
+            {
+                kind: torch.stack([record.attention(kind).weights for record in output.records(kind)], dim=1)
+                for kind in output.kinds
+            }
+        )
 
-    def maps(self, kind: AttentionKind, row: int) -> Tensor | ComputedWeights: ...
+    def maps(self, kind: AttentionKind, row: int) -> Tensor:
+        """Return every map of a kind of one sentence, [layers, heads, query, key], with its padding."""
+        return self._weights[kind][row]
+
+    def reader(self, kind: AttentionKind, row: int, queries: int, keys: int) -> Callable[[], np.ndarray]:
+        """Return a function that returns the maps of one sentence as float32 [layers, heads, queries, keys].
+
+        The array is a view of the batch's copy. Where more than half of the copy is padding, it is an array of its own,
+        so that a short sentence does not keep the padding in memory.
+        """
+        self._cells[kind] += queries * keys
+        return partial(self._read, kind, row, queries, keys)
+
+    def _read(self, kind: AttentionKind, row: int, queries: int, keys: int) -> np.ndarray:
+        with self._lock:
+            weights = self._weights[kind] = self._weights[kind].float().cpu()
+        batch, _, _, longest_query, longest_key = weights.shape
+        maps = weights[row, :, :, :queries, :keys].numpy()
+        return maps if 2 * self._cells[kind] >= batch * longest_query * longest_key else maps.copy()
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedDecode:
     """output: the maps of a batch's ids; distributions: those that each sentence's tokens were chosen by."""
 
-    output: Maps
+    output: BatchMaps | LongTextCache
     distributions: list[Distributions]
 
 
@@ -119,67 +167,62 @@ class StepRecorder:
         if self._stores_maps:
             self.queries_keys.append(decoder.queries_keys)
 
-    def distributions(self) -> list[Distributions]:
-        """Return each sentence's distributions, in the order of its steps."""
-        return split_by_sentence(self.summaries, self.sentences)
+    def distributions(self) -> Distributions:
+        """Return the distributions of all sentences, [sentence, step, ..]; padding repeats the last step."""
+        steps = concatenate(self.summaries)
+        rows = self._rows(steps.entropy.device)
+        return steps.map(lambda column: column[rows])
 
-    def maps(self, model: Transformer, source: SourceMemory, changes: Changes) -> StepMaps | None:
+    @torch.inference_mode()
+    def maps(self, model: Transformer, source: SourceMemory, changes: Changes) -> BatchMaps | None:
         """Return the maps of all sentences, over encoded sources with records; None where the steps do not give them.
 
         They do not where a step read several tokens or ran Transformer.decode, nor without a look-ahead mask.
         """
         if not self._stores_maps or not all(self.queries_keys) or not model.config.look_ahead_mask:
             return None
-        return StepMaps(self, model, source, changes)
+        rows, layers = self._rows(source.memory.device), range(len(model.decoder.layers))
 
+        def stack_steps(part: int) -> list[Tensor]:
+            """Return a part of LayerQueriesKeys of each layer: [sentence, heads, step, d_head]."""
+            joined = (torch.cat([step[layer][part] for step in self.queries_keys]) for layer in layers)
+            return [rows_of_steps[:, :, 0][rows].transpose(1, 2) for rows_of_steps in joined]
 
-class StepMaps:
-    """The attention maps of a decode, computed from its steps' queries and keys when they are read."""
-
-    kinds = TRANSFORMER_KINDS
-
-    def __init__(self, steps: StepRecorder, model: Transformer, source: SourceMemory, changes: Changes) -> None:
-        self.model, self.changes = model, changes
-        # Small maps are computed on the CPU, without launching kernels for each sentence; edits have their own device.
-        self.device = source.memory.device if has_visits(changes) else torch.device("cpu")
-        layers = model.decoder.layers
-        self.owners = torch.tensor(steps.sentences, device=self.device)
-        self.queries, self.keys, self.cross_queries = (  # each [layers, row, heads, d_head], the rows of all steps
-            torch.stack(
-                [torch.cat([step[layer][part] for step in steps.queries_keys])[:, :, 0] for layer in range(len(layers))]
-            ).to(self.device)
-            for part in range(len(LayerQueriesKeys._fields))
+        queries, keys, cross_queries = map(stack_steps, range(len(LayerQueriesKeys._fields)))
+        length = rows.shape[1]
+        biases = model.decoder.biases(0, length, changes)
+        mask = causal_mask(length, device=rows.device)
+        own, cross = [], []
+        for index, layer in enumerate(model.decoder.layers):
+            edit_at = visit(changes, f"{Side.DECODER.value}.{index}", 0, model.config)
+            edit_own, edit_cross = (
+                edit_at.within(k.sublayer) for k in (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
+            )
+            bias = None if biases[index] is None else edit_own("bias", biases[index])
+            scaled = model.config.scale_scores
+            own.append(attention_weights(queries[index], keys[index], mask, bias=bias, scaled=scaled, edit_at=edit_own))
+            source_keys = edit_cross("k", source.keys_values(layer)[0])
+            cross.append(
+                attention_weights(cross_queries[index], source_keys, source.mask, scaled=scaled, edit_at=edit_cross)
+            )
+        encoder = [record.self_attention.weights for record in source.records]
+        return BatchMaps(
+            {
+                kind: torch.stack(weights, dim=1)
+                for kind, weights in zip(TRANSFORMER_KINDS, (encoder, own, cross), strict=True)
+            }
         )
-        self.encoder = torch.stack([record.self_attention.weights for record in source.records]).to(self.device)
-        self.source_keys = torch.stack([source.keys_values(layer)[0] for layer in layers]).to(self.device)
-        self.source_mask = None if source.mask is None else source.mask.to(self.device)
 
-    @torch.inference_mode()
-    def maps(self, kind: AttentionKind, row: int) -> Tensor:
-        """Return every map of a kind of one sentence: [layers, heads, query, key]."""
-        if kind is AttentionKind.ENCODER_SELF:
-            return self.encoder[:, row]
-        changes, steps = self.changes, (self.owners == row).nonzero()[:, 0]
-        if isinstance(changes, Sweep) and changes.rows > 1:
-            changes = changes.select(torch.tensor([row]))
-        biases = self.model.decoder.biases(0, len(steps), changes)
-        return torch.cat([self._compute(kind, layer, row, steps, changes, bias) for layer, bias in enumerate(biases)])
+    def _rows(self, device: torch.device) -> Tensor:
+        """Return where the steps of each sentence are among the rows of all steps, int64 [sentence, step].
 
-    def _compute(
-        self, kind: AttentionKind, layer: int, row: int, steps: Tensor, changes: Changes, bias: Tensor | None
-    ) -> Tensor:
-        """Return the maps of one layer, [1, heads, query, key]. bias: that of its self-attention."""
-        edit_at = visit(changes, f"{Side.DECODER.value}.{layer}", 0, self.model.config).within(kind.sublayer)
-        if kind is AttentionKind.CROSS:
-            queries, keys, bias = self.cross_queries, edit_at("k", self.source_keys[layer, row][None]), None
-            mask = None if self.source_mask is None else self.source_mask[row][None]
-        else:
-            queries, keys = self.queries, self.keys[layer, steps].transpose(0, 1)[None]
-            bias = None if bias is None else edit_at("bias", bias.to(self.device))
-            mask = causal_mask(len(steps), device=self.device)
-        queries = queries[layer, steps].transpose(0, 1)[None]
-        scaled = self.model.config.scale_scores
-        return attention_weights(queries, keys, mask, bias=bias, scaled=scaled, edit_at=edit_at)
+        A sentence with fewer steps repeats its last one.
+        """
+        sentences = np.array(self.sentences)
+        order, counts = sentences.argsort(kind="stable"), np.bincount(sentences)
+        ends = counts.cumsum()
+        at = (ends - counts)[:, None] + np.arange(counts.max())
+        return torch.from_numpy(order[np.minimum(at, ends[:, None] - 1)]).to(device)
 
 
 def greedy_with_records(
@@ -212,18 +255,16 @@ def greedy_with_records(
         recorder=recorder,
     )
     targets = [[*prefix, *ids] for ids in continuations]
-    by_sentence = recorder.distributions()
+    steps, lengths = recorder.distributions(), list(map(len, targets))
     if (maps := recorder.maps(model, source, interventions)) is not None:
-        return targets, RecordedDecode(maps, by_sentence)
-    device = source.memory.device
-    inputs = pad([[begin_id, *ids[:-1]] for ids in targets], model.config.pad_id).to(device)
+        return targets, RecordedDecode(maps, steps.split(lengths))
+    inputs = pad([[begin_id, *ids[:-1]] for ids in targets], model.config.pad_id).to(source.memory.device)
     changes = long_text.storing if long_text else interventions
     output = model.read(source, inputs, interventions=changes, record=long_text is None)
-    for row, (ids, steps) in enumerate(zip(targets, by_sentence)):
-        if first := len(ids) - len(steps):  # the prefix was read in one pass, without steps
-            hidden, prefix = output.hidden[row, :first], torch.tensor(ids[:first], device=device)
-            by_sentence[row] = concatenate([*_summarize_hidden(model, hidden, prefix, interventions), steps])
-    return targets, RecordedDecode(long_text or output, by_sentence)
+    if prefix:  # it was read in one pass, without steps
+        hidden, ids = output.hidden[:, : len(prefix)], inputs.new_tensor([prefix] * len(targets))
+        steps = concatenate([*_summarize_hidden(model, hidden, ids, interventions), steps], axis=1)
+    return targets, RecordedDecode(long_text or BatchMaps.of_pass(output), steps.split(lengths))
 
 
 def with_distributions(
@@ -237,19 +278,20 @@ def with_distributions(
 
     The pass is a recorded one, or one that `long_text` stored.
     """
-    rows = [torch.tensor(ids, device=output.hidden.device) for ids in targets]
-    return RecordedDecode(
-        long_text or output,
-        [
-            concatenate(_summarize_hidden(model, output.hidden[row, : len(ids)], ids, interventions))
-            for row, ids in enumerate(rows)
-        ],
-    )
+    ids = pad(targets, model.config.pad_id).to(output.hidden.device)
+    steps = concatenate(_summarize_hidden(model, output.hidden, ids, interventions), axis=1)
+    return RecordedDecode(long_text or BatchMaps.of_pass(output), steps.split(list(map(len, targets))))
 
 
 def _summarize_hidden(model: Transformer, hidden: Tensor, ids: Tensor, interventions: Changes) -> list[Distributions]:
-    """Summarize the decoder's output from the first step on, hidden [step, d_model], along ids [step], in blocks."""
-    return [
-        summarize(project_logits(model, hidden[None, part], interventions, first=part.start)[0], ids[part])
-        for part in blocks(len(ids), model.config.num_target_tokens)
-    ]
+    """Summarize the decoder's output from the first step on along ids, in blocks: [sentence, step, ..] each.
+
+    hidden [sentence, step, d_model], ids [sentence, step].
+    """
+    sentences, steps = ids.shape
+    summaries = []
+    for part in blocks(steps, sentences * model.config.num_target_tokens):
+        logits = project_logits(model, hidden[:, part], interventions, first=part.start)
+        summary = summarize(logits.flatten(0, 1), ids[:, part].flatten())
+        summaries.append(summary.map(lambda column: column.unflatten(0, (sentences, -1))))
+    return summaries

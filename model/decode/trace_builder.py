@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from attention_atlas.model.decode.recorded import Maps, RecordedDecode
+from attention_atlas.model.decode.long_text import LongTextCache
+from attention_atlas.model.decode.recorded import BatchMaps, RecordedDecode
 from attention_atlas.model.nets.sweep import Changes, Sweep
 from attention_atlas.model.text.interface import TokenNames
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import AttentionKind
-from attention_atlas.model.trace.maps import AttentionMaps, ComputedWeights
+from attention_atlas.model.trace.maps import AttentionMaps
 from attention_atlas.model.trace.translation import TranslationTrace, tokens_of
 
 
@@ -57,7 +58,7 @@ def build_trace(
     inputs = tokenizer.in_words(tokenizer.tokens(decoder_ids))
     # Tokens that decoding must not choose stay in the distribution, as the model computed it.
     steps = recorded.distributions[row]
-    top_ids = steps.top_ids.cpu().numpy().astype(np.int32)
+    top_ids = steps.top_ids.numpy().astype(np.int32)
     return TranslationTrace(
         source_text=request.text,
         direction=request.direction,
@@ -72,10 +73,10 @@ def build_trace(
         **_maps_of_row(recorded.output, row, source_tokens, inputs, max_bytes),
         top_ids=top_ids,
         top_tokens=tuple(map(tokenizer.tokens, top_ids.tolist())),
-        top_probabilities=steps.top_probabilities.cpu().numpy(),
-        chosen_rank=steps.chosen_rank.cpu().numpy().astype(np.int32),
-        entropy=steps.entropy.cpu().numpy(),
-        log_probability=steps.log_probability.cpu().numpy(),
+        top_probabilities=steps.top_probabilities.numpy(),
+        chosen_rank=steps.chosen_rank.numpy().astype(np.int32),
+        entropy=steps.entropy.numpy(),
+        log_probability=steps.log_probability.numpy(),
         interventions=changes.for_trace() if isinstance(changes, Sweep) else changes,
         decoding=request.decoding,
         **origin,
@@ -83,19 +84,18 @@ def build_trace(
 
 
 def _maps_of_row(
-    output: Maps, row: int, source: tuple[str, ...], inputs: tuple[str, ...], max_bytes: float
+    output: BatchMaps | LongTextCache, row: int, source: tuple[str, ...], inputs: tuple[str, ...], max_bytes: float
 ) -> dict[str, AttentionMaps | None]:
     """Return the maps of one row by kind, without padding; None for a kind that the model does not have."""
     by_kind: dict[str, AttentionMaps | None] = {kind.value: None for kind in AttentionKind}
-    # One row at a time: the maps of all rows would lie in memory beside those of the pass and of the traces.
-    row_maps = {kind: output.maps(kind, row) for kind in output.kinds}  # [layers, heads, query, key]
-    computed = [maps for maps in row_maps.values() if isinstance(maps, ComputedWeights)]
-    fits = sum(maps.size * maps.dtype.itemsize for maps in computed) <= max_bytes
-    for kind, maps in row_maps.items():
-        queries, keys = tokens_of(kind, source, inputs)
-        if not isinstance(maps, ComputedWeights):
-            maps = np.ascontiguousarray(maps[:, :, : len(queries), : len(keys)].float().cpu().numpy())
-        elif fits:
-            maps = maps[:]
-        by_kind[kind.value] = AttentionMaps(maps, queries, keys)
-    return by_kind
+    tokens = {kind: tokens_of(kind, source, inputs) for kind in output.kinds}
+    if isinstance(output, LongTextCache):
+        computed = {kind: output.maps(kind) for kind in output.kinds}
+        fits = sum(maps.size * maps.dtype.itemsize for maps in computed.values()) <= max_bytes
+        maps = {kind: AttentionMaps(maps[:] if fits else maps, *tokens[kind]) for kind, maps in computed.items()}
+    else:
+        maps = {
+            kind: AttentionMaps.deferred(output.reader(kind, row, *map(len, tokens[kind])), *tokens[kind])
+            for kind in output.kinds
+        }
+    return by_kind | {kind.value: of_kind for kind, of_kind in maps.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any, ClassVar
 
@@ -184,6 +184,30 @@ class AttentionMaps:
         if error.size and error.max() > ROW_SUM_TOLERANCE:
             layer, head, query = (int(i) for i in np.unravel_index(error.argmax(), error.shape))
             raise ValueError(f"row {query} of layer {layer}, head {head} sums to 1 only within {error.max():.2e}")
+
+    @classmethod
+    def deferred(
+        cls, read: Callable[[], np.ndarray], query_tokens: tuple[str, ...], key_tokens: tuple[str, ...]
+    ) -> AttentionMaps:
+        """Return maps whose weights are read(), which is called, and checked, when they are first needed."""
+        maps = cls.__new__(cls)
+        vars(maps).update(_read=read, query_tokens=query_tokens, key_tokens=key_tokens)
+        return maps
+
+    def __getattr__(self, name: str) -> Any:
+        """Read deferred weights: they are no attribute yet."""
+        values = vars(self)
+        if name != "weights" or "query_tokens" not in values:
+            raise AttributeError(name)
+        if (read := values.get("_read")) is not None:  # else another thread has read them meanwhile
+            maps = AttentionMaps(read(), self.query_tokens, self.key_tokens)
+            values["weights"] = maps.weights
+            values["_read"] = None  # frees what it reads from
+        return values["weights"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, with weights that have been read."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def is_computed(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from attention_atlas.model.decode.recorded import TOP_TOKENS, Distributions, Maps
+from attention_atlas.model.decode.recorded import TOP_TOKENS, BatchMaps, Distributions
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import PatchValue, Sweep
 from attention_atlas.model.trace.interventions import Interventions, Patch, Positions, Stream
@@ -47,12 +47,15 @@ CACHED = {
 }
 
 
-def same_maps(actual: Maps, whole: ForwardOutput, row: int = 0, *, atol: float = 1e-5) -> None:
-    """Assert that the maps of one sentence's steps equal those of a pass, which may be padded."""
+def same_maps(actual: BatchMaps, whole: ForwardOutput, steps: int, row: int = 0, *, atol: float = 1e-5) -> None:
+    """Assert that the maps of one sentence's steps equal those of a pass, without the padding of targets."""
     assert actual.kinds == whole.kinds
     for kind in actual.kinds:
-        ours = actual.maps(kind, row)
-        theirs = whole.maps(kind, row)[:, :, : ours.shape[2], : ours.shape[3]]
+        ours, theirs = actual.maps(kind, row), whole.maps(kind, row)
+        if kind is not AttentionKind.ENCODER_SELF:
+            ours, theirs = ours[:, :, :steps], theirs[:, :, :steps]
+        if kind is DECODER:
+            ours, theirs = ours[..., :steps], theirs[..., :steps]
         torch.testing.assert_close(ours, theirs, atol=atol, rtol=0)
 
 
