@@ -26,9 +26,9 @@ LANGUAGE_PAIRS = {
     ("en", "fr"): say("English → French"),
 }
 LOOKS_LIKE = {
-    "de": say("This text looks like German, but the direction chosen reads another language."),
-    "en": say("This text looks like English, but the direction chosen reads another language."),
-    "fr": say("This text looks like French, but the direction chosen reads another language."),
+    "de": say("This text looks like German, but the selected direction translates from another language."),
+    "en": say("This text looks like English, but the selected direction translates from another language."),
+    "fr": say("This text looks like French, but the selected direction translates from another language."),
 }
 RECURRENT_PAIRS = {("de", "en"): say("German → English (recurrent)")}
 TOY = "toy"  # the menu's entry for the network that the visitor trained
@@ -127,7 +127,7 @@ def describe_toy(recipe: ToyRecipe) -> dict:
 def read_recipe(fields: Mapping) -> ToyRecipe:
     """Read the recipe of the network that the visitor trained. A Refusal without one."""
     if fields.get("recipe") is None:
-        raise Refusal("“Your toy” is the network that you train in the tab Train and open there: there is none yet.")
+        raise Refusal("“Your toy” is the network you train and open on the Train tab. You have not opened one yet.")
     return normalise(ToyRecipe.from_plain(fields["recipe"]))
 
 
@@ -180,8 +180,8 @@ def cost(translator: Translator) -> Words | None:
     numbers = sum(weight.numel() for weight in weights)
     read = translator.model.step_numbers * weights[0].element_size()
     return say(
-        "A large model: {n} million parameters, {memory} GB in memory for all visitors together. For each token "
-        "it reads {read} MB of them, so a translation takes its time. Texts have at most {limit} tokens.",
+        "A large model: {n} million parameters, {memory} GB of memory shared by all visitors. It "
+        "reads {read} MB for each token, so translating is slow. Texts are limited to {limit} tokens.",
         n=f"{numbers / 1e6:.0f}",
         memory=f"{translator.weight_bytes / 1e9:.1f}",
         read=f"{read / 1e6:.0f}",

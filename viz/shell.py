@@ -144,7 +144,7 @@ def build(
             "title",
             {
                 "heading": TITLE,
-                "text": say("Translate a sentence, then point at its words to see what the model read."),
+                "text": say("Translate a sentence, then point at its words to see what they attend to."),
             },
             options={"tour": guide.invitation(translators)},
             elem_id="atlas-title",

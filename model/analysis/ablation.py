@@ -103,7 +103,7 @@ def shuffle_words(text: str, *, seed: int) -> str:
     """
     words = text.split()
     if len(set(words)) < 2:
-        raise Refusal("{text} has fewer than two different words: there is nothing to shuffle.", text=repr(text))
+        raise Refusal("{text} has fewer than two different words, so there is nothing to shuffle.", text=repr(text))
     generator = random.Random(seed)
     shuffled = list(words)
     while shuffled == words:

@@ -41,14 +41,13 @@ def check_rerun(translator: Translator, trace: TranslationTrace, *, needs_parts:
         check_unedited(translator)
         if changes.edits:
             raise Refusal(
-                "this trace was written with edits of named places ({changes}), which are missing where a pass is "
-                "taken apart: ask about another one",
+                "this trace was made with edits of named places ({changes}), which are missing when a pass "
+                "is taken apart: ask about another one",
                 changes=changes.describe(),
             )
     if changes.patches or changes.in_words:
         raise Refusal(
-            "this trace was written with changes to the model that cannot be run again ({changes}): ask "
-            "about another one",
+            "this trace was made with changes to the model that cannot be run again ({changes}): ask about another one",
             changes=changes.describe(),
         )
 

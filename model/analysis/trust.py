@@ -131,9 +131,9 @@ def run_dropout_passes(
     """
     check_rerun(translator, trace)
     if not translator.config.dropout:
-        raise Refusal("This model has no dropout to be left on.")
+        raise Refusal("This model has no dropout to leave on.")
     if translator.weight_bytes > CPU_COPY_BYTES:
-        raise Refusal("This model is too large to be held twice, once with dropout.")
+        raise Refusal("This model is too large to keep in memory twice, once with dropout.")
     with torch.inference_mode(False):
         model = copy.deepcopy(translator.model).train()  # a copy, since the model serves other requests meanwhile
     parts = []

@@ -78,8 +78,8 @@ def masked_cells_are_zero(evidence: Evidence) -> tuple[float, str]:
 
 
 @check(
-    say("Maps are the model's"),
-    say("The maps on the page are what the model computes, in their order."),
+    say("Maps match the model"),
+    say("The maps on the page are the ones the model computes, in the same order."),
     WEIGHTS,
     "largest_weight",
 )
@@ -91,7 +91,12 @@ def trace_is_the_models(evidence: Evidence) -> tuple[float, str]:
     return max(errors), say("every map against a second pass over the same ids")
 
 
-@check(say("Probabilities are the model's"), say("So are the token probabilities."), WEIGHTS, "largest_probability")
+@check(
+    say("Probabilities match the model"),
+    say("The token probabilities are the ones the model computes."),
+    WEIGHTS,
+    "largest_probability",
+)
 def probabilities_are_the_models(evidence: Evidence) -> tuple[float, str]:
     trace, output = evidence.trace, evidence.output
     ids = torch.tensor(np.column_stack((trace.target_ids, trace.top_ids)), device=output.hidden.device).long()
@@ -116,7 +121,7 @@ def nothing_looks_ahead(evidence: Evidence) -> tuple[float, str]:
     target = torch.tensor(trace.decoder_ids, device=translator.device)
     length = len(target)
     if length < 2:
-        return 0.0, say("one row only: there is nothing ahead")
+        return 0.0, say("one row only, so there is nothing ahead")
     cuts = np.unique(np.linspace(1, length - 1, min(MAX_VARIANTS, length - 1)).astype(int)).tolist()
     variants = target.repeat(len(cuts), 1)
     for row, cut in enumerate(cuts):  # every token becomes a different one
@@ -142,7 +147,12 @@ def cached_logits(evidence: Evidence) -> tuple[float, str]:
     return max(logits for logits, _ in steps), say("{n} cached steps", n=len(steps))
 
 
-@check(say("Cached weights = one pass"), say("And the same attention, row by row."), WEIGHTS, "largest_weight")
+@check(
+    say("Cached weights = one pass"),
+    say("Decoding over the cache also gives the same attention, row by row."),
+    WEIGHTS,
+    "largest_weight",
+)
 def cached_weights(evidence: Evidence) -> tuple[float, str]:
     layers = len(evidence.output.layers(Side.DECODER))
     errors = [weights for _, weights in evidence.cached_steps]
@@ -151,7 +161,7 @@ def cached_weights(evidence: Evidence) -> tuple[float, str]:
 
 @check(
     say("Attention weights = torch's"),
-    say("nn.MultiheadAttention with our weights attends as ours does."),
+    say("nn.MultiheadAttention with our weights gives the same attention weights."),
     WEIGHTS,
     "largest_weight",
 )
@@ -174,7 +184,7 @@ def attention_outputs_equal_torch(evidence: Evidence) -> tuple[float, str]:
 )
 def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     errors = oracle.layer_errors(evidence.torch_layers, evidence.output, Side.ENCODER)
-    return max(errors), say("{n} layers, each on the input that it had", n=len(errors))
+    return max(errors), say("{n} layers, each with its own recorded input", n=len(errors))
 
 
 @check(
@@ -186,7 +196,7 @@ def encoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
 def decoder_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
     masked = evidence.translator.config.look_ahead_mask
     errors = oracle.layer_errors(evidence.torch_layers, evidence.output, Side.DECODER, look_ahead_mask=masked)
-    return max(errors), say("{n} layers, each on the input that it had", n=len(errors))
+    return max(errors), say("{n} layers, each with its own recorded input", n=len(errors))
 
 
 @check(
@@ -235,7 +245,7 @@ def masked_attention_equals_torch(evidence: Evidence) -> tuple[float, str]:
 
 @check(
     say("Masked weights = torch's"),
-    say("And with both masks every head attends as torch's does."),
+    say("With both masks, every head's weights match torch's."),
     WEIGHTS,
     "largest_weight",
 )
@@ -273,7 +283,7 @@ def whole_stack_equals_torch(evidence: Evidence) -> tuple[float, str]:
 
 @check(
     say("The loss ignores padding"),
-    say("Of a padded batch it is torch's cross-entropy of the two sentences by themselves."),
+    say("The loss of a padded batch is torch's cross-entropy of its two sentences without padding."),
     LOGITS,
     "torch_loss",
 )
@@ -287,7 +297,10 @@ def loss_ignores_padding(evidence: Evidence) -> tuple[float, str]:
 
 @check(
     say("Shifting changes nothing"),
-    say("Relative positions know only how far apart two tokens are: move all of them, and the logits stay the same."),
+    say(
+        "Relative positions depend only on the distance between two tokens: shift all of them, and "
+        "the logits stay the same."
+    ),
     LOGITS,
     "largest_logit",
 )
@@ -299,7 +312,7 @@ def shifting_changes_nothing(evidence: Evidence) -> tuple[float, str]:
     return logit_error(evidence, shifted.hidden[0]), say("all positions moved by {n}", n=SHIFT)
 
 
-@check(say("Encoder states = torch's"), say("nn.GRU with our weights reads the sentence as ours does."), WEIGHTS)
+@check(say("Encoder states = torch's"), say("nn.GRU with our weights gives the same encoder states."), WEIGHTS)
 def encoder_states(evidence: Evidence) -> tuple[float, str]:
     """Compare the recurrent encoder's states in both directions with nn.GRU's."""
     model, memory = evidence.translator.model, evidence.output.memory
@@ -311,7 +324,7 @@ def encoder_states(evidence: Evidence) -> tuple[float, str]:
     return error, say("{n} positions, both directions", n=memory.shape[1])
 
 
-@check(say("Decoder outputs = torch's"), say("And writes as ours does."), LOGITS)
+@check(say("Decoder outputs = torch's"), say("nn.GRU with our weights gives the same decoder outputs."), LOGITS)
 def decoder_outputs(evidence: Evidence) -> tuple[float, str]:
     """Compare the output projection's input with nn.GRU's, which decodes over the recorded alignment."""
     model, output = evidence.translator.model, evidence.output

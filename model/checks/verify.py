@@ -112,7 +112,7 @@ def verify(
     for check in checks_of(translator):
         yield _run(check, evidence, max(check.tolerance, HALF if half and check.tolerance else 0.0))
     for name, (maps, tolerance) in evidence.copies.items():
-        claim = say("{what} holds the trace's own numbers.", what=name)
+        claim = say("{what} contains the trace's numbers.", what=name)
         check = Check(say("{what} = trace", what=name), claim, tolerance, _check_copies(maps))
         yield _run(check, evidence, tolerance)
     for check in also:

@@ -38,7 +38,7 @@ class LongTextCache:
     def __post_init__(self) -> None:
         """Raise a Refusal for edits of scores, which do not follow from queries and keys."""
         if any(place.name.endswith(".scores") for place in visited_places(self.changes, self.model.config)):
-            raise Refusal("In so long a text no scores can be edited: its maps are computed from queries and keys.")
+            raise Refusal("Scores cannot be edited in a text this long: its maps are computed from queries and keys.")
 
     @property
     def storing(self) -> Changes:
@@ -54,7 +54,9 @@ class LongTextCache:
             if self._last_bias[0] is not x:  # most stacks have one table for all layers
                 self._last_bias = x, bias_by_distance(x[0].float().cpu().numpy())
             if self._last_bias[1] is None:
-                raise Refusal("In so long a text only what depends on the distance alone can be added to the scores.")
+                raise Refusal(
+                    "In a text this long, only a term that depends on the distance can be added to the scores."
+                )
             self._arrays[f"{side}.{part}.{layer}"] = self._last_bias[1]
             return x
         name = f"{side}.{part}"

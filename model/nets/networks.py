@@ -54,7 +54,7 @@ def named(name: object) -> Network:
 def check_transformer(model: nn.Module) -> None:
     """Raise a Refusal unless the model is a Transformer."""
     if not isinstance(model, Transformer):
-        raise Refusal("This model is not a Transformer: this question is answered in terms of a Transformer's parts.")
+        raise Refusal("This model is not a Transformer, but this question is about a Transformer's parts.")
 
 
 def name_of(model: nn.Module) -> str:

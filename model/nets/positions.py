@@ -176,7 +176,7 @@ class LearnedPositions(nn.Module):
         start, rows = first + positions.shift, len(self.weight) - self.offset
         if start < 0 or start + length > rows:
             raise Refusal(
-                "This model learned a vector for each of the positions 0 to {last} and has none for {found}.",
+                "This model learned vectors for positions 0 to {last} only and has none for {found}.",
                 last=rows - 1,
                 found=start if start < 0 else start + length - 1,
             )

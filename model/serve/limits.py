@@ -33,7 +33,8 @@ class Busy(Refusal):
     def timed_out(cls, seconds: float) -> Busy:
         """Return the error for a request that has waited this long."""
         return Busy(
-            "The model is busy: no turn came within {n} seconds. Please try again in a moment.", n=f"{seconds:g}"
+            "The model is busy: the request waited {n} seconds without a turn. Please try again in a moment.",
+            n=f"{seconds:g}",
         )
 
 

@@ -34,7 +34,7 @@ class WordTokenizer(TextTokenizer):
         for word in text.split():
             if word not in self._ids:
                 raise Refusal(
-                    "This model knows {n} words, those of the sentences it was trained on; {word} is none of them.",
+                    "This model knows only the {n} words it was trained on; {word} is not one of them.",
                     n=len(self.words),
                     word=repr(word[:40]),
                 )

@@ -132,8 +132,8 @@ class ComputedWeights:
     def _too_long(self, size: int) -> Refusal:
         queries, keys = self.shape[2:]
         return Refusal(
-            "This translation is too long for that: the maps of {queries} by {keys} tokens that it needs together are "
-            "{n} MB, and {limit} MB are allowed. The map of a single head can be looked at.",
+            "This translation is too long for that: it needs maps of {queries} by {keys} tokens ({n} "
+            "MB); {limit} MB are allowed. The map of a single head can still be shown.",
             queries=queries,
             keys=keys,
             n=size // 1_000_000,

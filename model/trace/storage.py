@@ -103,7 +103,7 @@ def to_json(trace: TranslationTrace) -> str:
     Raises a Refusal for a trace with computed maps, whose numbers would be gigabytes of text.
     """
     if any(trace.maps(kind).is_computed for kind in trace.kinds):
-        raise Refusal("This translation is too long for JSON: take NPZ, which holds what its maps are computed from.")
+        raise Refusal("This translation is too long for JSON: use NPZ, which stores what its maps are computed from.")
     data = {"schema": SCHEMA, "version": VERSION, **_fields_to_plain(trace)}
     data.update({name: _array_to_lists(getattr(trace, name)) for name in _ARRAYS})
     for kind in trace.kinds:

@@ -47,7 +47,7 @@ def compute_vectors(
             place, recipe = recipes[i]
             rows = texts.index(recipe.towards), texts.index(recipe.away)
             if run.source_ids[rows[0]] == run.source_ids[rows[1]]:
-                raise Refusal("The two sentences are the same: there is no direction between them.")
+                raise Refusal("The two sentences are the same, so there is no direction between them.")
             masks = run.source_mask if place.startswith(Side.ENCODER.value) else run.mask
             towards, away = (exact(run[place][row][masks[row]]).mean(0).cpu().numpy() for row in rows)
             vectors[i] = (towards - away).astype(np.float32)
@@ -75,7 +75,7 @@ def fill_vectors(translator: Translator, changes: Changes, direction: str | None
     lengths = [len(translator.encode(*sentence)) for sentence in sentences]
     if len(lengths) * max(lengths) > 2 * translator.max_tokens:
         raise Refusal(
-            "The directions are made of {n} sentences of up to {longest} tokens; together the limit is {limit} tokens.",
+            "The directions use {n} sentences of up to {longest} tokens; together the limit is {limit} tokens.",
             n=len(lengths),
             longest=max(lengths),
             limit=2 * translator.max_tokens,

@@ -157,7 +157,7 @@ class Translator:
         joined: without the space that starts a word.
         """
         if not (text := normalize_text(text)):
-            raise Refusal("There is no text: type a word or more.")
+            raise Refusal("There is no text: type at least one word.")
         return (self.tokenizer.encode_joined if joined else self.tokenizer.encode)(text)
 
     def encode_target(self, text: str, direction: str | None = None) -> list[int]:
@@ -192,7 +192,7 @@ class Translator:
         """Return the ids as a list. Raises Refusal if there are none or too many, or `</s>` before the last."""
         ids, limit = check_ids(target_ids, self.config.num_target_tokens), self.max_tokens - 1
         if not ids:
-            raise Refusal("The target is empty: there is nothing to follow.")
+            raise Refusal("The target is empty: type a translation.")
         if len(ids) > limit:
             raise Refusal("The target is {n} tokens long; the limit is {limit} tokens.", n=len(ids), limit=limit)
         if self.tokenizer.end_id in ids[:-1]:
@@ -307,8 +307,7 @@ class Translator:
         decoder_ids = [self.tokenizer.begin_id, *self.target_ids(target, direction)[:-1]]
         if FLOAT * self.config.pass_numbers(len(source_ids), len(decoder_ids)) > self.limits.batch_bytes:
             raise Refusal(
-                "A full record of a pass over texts of {source} and {target} tokens does not fit into memory: ask "
-                "about a shorter text.",
+                "Recording a full pass over {source} and {target} tokens does not fit into memory: try a shorter text.",
                 source=len(source_ids),
                 target=len(decoder_ids),
             )

@@ -63,7 +63,7 @@ def test_an_opus_model_translates_and_names_its_decoding_and_licence(url, import
     expect(page.locator(".atlas-translation .facts").first).to_contain_text("beam 5, ")
     expect(page.locator(".atlas-explorer .decoded")).to_have_text("Decoding: beam 5.")
     expect(page.locator(".atlas-translation .about")).to_contain_text(
-        "Made by others: opus-mt-de-en. Licence, as its own card states it: cc-by-4.0 <b>."
+        "Third-party model: opus-mt-de-en. Licence according to its model card: cc-by-4.0 <b>."
     )
     no_violations(page)
     passes_every_check(page)

@@ -189,5 +189,5 @@ def test_a_survey_restarts_on_another_replica_and_the_page_says_so(tiny_checkpoi
         for replica in replicas:
             replica.end(signal.SIGKILL)
         replicas[1].start()
-        expect(status).to_contain_text("The connection broke, so this started again.", timeout=PATIENCE)
+        expect(status).to_contain_text("The connection broke, so the computation restarted.", timeout=PATIENCE)
         expect(panel.locator(".head-cell").first).to_be_visible(timeout=PATIENCE)

@@ -104,7 +104,7 @@ def test_an_imported_model_has_its_origin_and_its_unavailable_panels(served, tin
     many = served.all[0]
     trace = many.translate("Der Hund", "deu_Latn-eng_Latn")
     about = summarise(trace, many, registry.lacking(trace, many))["about"]
-    assert about["origin"] == "Made by others: nllb. Licence, as its own card states it: cc-by-nc-4.0."
+    assert about["origin"] == "Third-party model: nllb. Licence according to its model card: cc-by-nc-4.0."
     assert [entry["panel"] for entry in about["lacking"]] == LACKING  # no sentences, no pairs, no relative positions
     assert invitation(many)["about"]["origin"] == about["origin"]
     assert invitation(tiny_translator)["about"]["origin"] is None
@@ -136,7 +136,10 @@ def test_a_text_in_another_language_suggests_a_direction(tiny_translator, recurr
     english, german, french = "My sister paints a red boat.", "Meine Schwester malt ein Boot.", "Le chien dort ici."
     assert directions.mismatch(served, tiny_translator.translate(german, "de-en")) is None
     hint = directions.mismatch(served, tiny_translator.translate(english, "de-en"))
-    assert str(hint["text"]) == "This text looks like English, but the direction chosen reads another language."
+    assert (
+        str(hint["text"])
+        == "This text looks like English, but the selected direction translates from another language."
+    )
     assert hint["switch"]["link"] == {"text": english, "direction": "en-fr", "checkpoint": "tiny"}
     hint = directions.mismatch(served, tiny_translator.translate(german, "en-fr"))
     assert hint["switch"]["link"]["direction"] == "de-en", "into the language that was to be read"

@@ -28,47 +28,55 @@ KINDS: dict[str, tuple[Words, Words]] = {
     "sense": (
         say("One word, two senses"),
         say(
-            "Does the marked word become two different words? In the table: does its vector part further, layer by "
-            "layer, than those of the words around it?"
+            "Does the marked word get two different translations? In the table: does its vector diverge "
+            "more, layer by layer, than those of the words around it?"
         ),
     ),
     "negation": (
         say("Negation"),
-        say("One short word reverses the meaning. Which written word read it, and in which heads?"),
+        say("One short word reverses the meaning. Which translated word attends to it, and in which heads?"),
     ),
     "number": (
         say("One or many"),
         say("Nouns, articles and verbs change together. Does the translation keep them in step?"),
     ),
-    "tense": (say("Tense"), say("Only the time differs. Which written word carries it, and what did that word read?")),
+    "tense": (
+        say("Tense"),
+        say("Only the tense differs. Which translated word carries it, and what does that word attend to?"),
+    ),
     "pronoun": (
         say("What a pronoun stands for"),
         say(
-            "The last clause says who is meant. Does the translation choose a pronoun that fits? Under the encoder's "
-            "own attention: which noun does the pronoun read?"
+            "The last clause says who is meant. Does the translation choose the right pronoun? In "
+            "encoder self-attention: which noun does the pronoun attend to?"
         ),
     ),
     "question": (
         say("Statement and question"),
-        say("The same words say it and ask it. What does the translation change besides the mark at its end?"),
+        say(
+            "The same words as a statement and as a question. What changes in the translation besides the punctuation?"
+        ),
     ),
     "form": (
         say("Two forms, one meaning"),
-        say("Other words, the same meaning. Is the translation the same, though the maps are not?"),
+        say("Different words, same meaning. Is the translation the same even though the maps differ?"),
     ),
     "particle": (
         say("A verb in two parts"),
-        say("The last word decides what the verb means. Does the written verb read both parts?"),
+        say("The last word decides what the verb means. Does the translated verb attend to both parts?"),
     ),
     "place": (
         say("Place and direction"),
-        say("There, or on the way there: one short word says which. Does the translation tell them apart?"),
+        say("Being there or going there: one short word tells which. Does the translation distinguish them?"),
     ),
     "passive": (
         say("Active and passive"),
-        say("Who acts stands first, then last. Do both keep their parts in the translation?"),
+        say(
+            "The one who acts comes first in one sentence and last in the other. Do both keep their "
+            "roles in the translation?"
+        ),
     ),
-    "comma": (say("Commas"), say("The commas alone say who is speaking. Does the translation notice?")),
+    "comma": (say("Commas"), say("Only the commas tell who is speaking. Does the translation notice?")),
 }
 
 
@@ -103,7 +111,7 @@ def gloss_words(trace: TranslationTrace, survey: DirectionSurvey | None) -> dict
 def compare_words(scene: Scene, first: TranslationTrace) -> dict:
     """Return the words that this sentence shares with the first one, the least similar ones first."""
     if first.digest != scene.trace.digest:
-        raise Refusal("The two sentences were read by different models: their vectors cannot be compared.")
+        raise Refusal("Different models read the two sentences, so their vectors cannot be compared.")
     shared = compare_shared_words(scene.translator, first, scene.trace)
     order = np.argsort(shared.cosine[:, -1], kind="stable")[:MOST]
     return {

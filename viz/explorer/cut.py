@@ -33,7 +33,7 @@ def read_edges(data: Mapping[str, object]) -> tuple[frozenset[Edge], CutMode]:
         # A rectangle over the pieces of a word includes cells that the causal mask closes.
         edges = frozenset(edge for edge in edges if edge.key <= edge.query)
         if not edges:
-            raise Refusal("There is no such edge: the decoder does not look ahead.")
+            raise Refusal("There is no such edge: the decoder cannot look ahead.")
     return edges, how
 
 

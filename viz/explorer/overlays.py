@@ -71,16 +71,16 @@ OVERLAYS: dict[str, Overlay] = {
     "layer_difference": Overlay(
         say("minus the layer's mean"),
         say(
-            "This head's weight minus the mean over its layer's heads: where it reads more (+) or less (−) than they "
-            "do. Exact; each row sums to 0."
+            "This head's weight minus the mean of its layer's heads: where it looks more (+) or less (−) "
+            "than they do. Exact; each row sums to 0."
         ),
         layer_difference,
     ),
     "effect_if_cut": Overlay(
         say("effect if cut"),
         say(
-            "What the token pinned in the tab Why would lose, in nats, with this one edge cut and the rest of its row "
-            "renormalised. + spoke for it. Measured: one run for each cell."
+            "How many nats the token pinned on the Why tab loses when this one edge is cut and the rest "
+            "of its row is renormalised. + supports it. Measured: one run per cell."
         ),
         effect_if_cut,
         kinds=TRANSFORMER_KINDS,

@@ -50,14 +50,14 @@ def record_of(scene: Scene, side: str, layer: int) -> tuple[LayerRecord, int]:
 # One head. 0 or "" stands for the selection in the explorer.
 KIND = Choice(
     say("Attention"),
-    {"": say("as selected elsewhere"), **{kind.value: labels.KIND_TITLES[kind] for kind in TRANSFORMER_KINDS}},
+    {"": say("current selection"), **{kind.value: labels.KIND_TITLES[kind] for kind in TRANSFORMER_KINDS}},
     "",
     folded=True,
     name="kind",
 )
-LAYER = Slider(say("Layer"), 0, deepest, 0, info=say("0: as selected"))
-HEAD = Slider(say("Head"), 0, most_heads, 0, info=say("0: as selected"))
-QUERY = Slider(say("Query token"), 0, 64, 0, info=say("0: as selected"), of=count_tokens)
+LAYER = Slider(say("Layer"), 0, deepest, 0, info=say("0: current selection"))
+HEAD = Slider(say("Head"), 0, most_heads, 0, info=say("0: current selection"))
+QUERY = Slider(say("Query token"), 0, 64, 0, info=say("0: current selection"), of=count_tokens)
 
 
 def resolve(scene: Scene, kind: str, layer: int, head: int, query: int = 0) -> tuple[AttentionKind, int, int, int]:

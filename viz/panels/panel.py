@@ -170,7 +170,7 @@ class Need:
 
 TRANSFORMER = Need(
     lambda scene: isinstance(scene.translator.model, Transformer),
-    say("This panel takes a Transformer apart; this model is a recurrent network."),
+    say("This panel is about Transformers; this model is a recurrent network."),
 )
 
 # Parts that a toy can be built without (model.config.PARTS).
@@ -188,19 +188,19 @@ DIVIDED_OR_BIASED = Need(
 )
 RESIDUAL = Need(
     lambda scene: scene.translator.config.residual,
-    say("This network was built without residual connections: there is no stream that layers add to."),
+    say("This network was built without residual connections, so it has no residual stream."),
 )
 ADDED_POSITIONS = Need(
     lambda scene: scene.translator.config.adds_positions,
-    say("This network is told no positions: nothing is added to its embeddings."),
+    say("This network has no position encoding: nothing is added to its embeddings."),
 )
 RELATIVE = Need(
     lambda scene: scene.translator.config.position_code is PositionCode.RELATIVE,
-    say("This model adds its positions to the embeddings, and nothing to the scores of attention."),
+    say("This model adds positions to its embeddings, not to its attention scores."),
 )
 WAVES = Need(
     lambda scene: scene.translator.config.position_code.has_waves,
-    say("This model’s positions are not pairs of a sine and a cosine: there are no such waves in them to look at."),
+    say("This model’s positions are not pairs of sines and cosines, so there are no waves to show."),
 )
 
 
@@ -210,7 +210,7 @@ class Panel:
 
     name            its identifier in the page and in links
     title           of its place in the tab's strip, in English; it becomes translatable Words, as does look
-    look            the lead: what to look for
+    look            the lead. All text above the picture has at most 25 words (tests/leads.py)
     section         the section of the paper, or the paper's authors
     compute         compute(scene, *values of the controls) -> blocks, or a generator of successive versions of them.
                     The page shows the message of a ValueError
@@ -225,6 +225,7 @@ class Panel:
                     the tab "Why" then asks about it
     stops           whether the page offers a button that stops the generator
     paper           the paper's address
+    method          how to read the content, and how it was computed: the text below it
     """
 
     name: str
@@ -242,6 +243,7 @@ class Panel:
     translate: Callable[..., TranslationTrace] | None = None
     stops: bool = False
     paper: str = PAPER
+    method: Words | None = None
 
     def __post_init__(self) -> None:
         for name in ("title", "look"):  # written as plain sentences

@@ -49,15 +49,15 @@ def ranking_of(translator: Translator) -> Ranking:
     table, order = read_table(translator), tuple(METHODS)
     if table is None:
         reason = say(
-            "Which row to trust has not been measured for this model. Until then {method} comes first: it is itself a "
-            "measurement.",
+            "Which method to trust has not been measured for this model. {method} comes first because it "
+            "is itself a measurement.",
             method=occlusion.MASK.title,
         )
         return Ranking(order, frozenset(), reason)
     if table.digest != translator.digest:
         reason = say(
-            "Which row to trust was measured for other weights ({digest}), not for these. Until then {method} comes "
-            "first: it is itself a measurement.",
+            "Which method to trust was measured for other weights ({digest}), not for these. {method} "
+            "comes first because it is itself a measurement.",
             digest=table.digest,
             method=occlusion.MASK.title,
         )
@@ -69,14 +69,14 @@ def ranking_of(translator: Translator) -> Ranking:
         occlusions = tuple(method.slug for method in OCCLUSIONS)
         folded = tuple(name for name in order if name not in occlusions)
         reason = say(
-            "Occlusion is shown alone: over {n} sentences no method agreed with it well enough (a median rank "
-            "correlation of 0.5, and 0.15 more than attention's).",
+            "Only occlusion is shown: over {n} sentences no method agreed with it well enough (median "
+            "rank correlation of at least 0.5, and 0.15 above attention's).",
             n=table.sentences,
         )
         return Ranking((*occlusions, *folded), frozenset(folded), reason)
     reason = say(
-        "{method} comes first: over {n} sentences it agreed best with occlusion by another replacement (median rank "
-        "correlation {rho}).",
+        "{method} comes first because it agreed best with occlusion by another replacement over {n} "
+        "sentences (median rank correlation {rho}).",
         method=METHODS[best.method].title,
         n=table.sentences,
         rho=f"{best.agreement.value:.2f}",

@@ -195,7 +195,7 @@ def describe_tab(tab: Tab, configs: Sequence[ModelConfig]) -> dict:
 
 def _describe_panel(panel: Panel, configs: Sequence[ModelConfig]) -> dict:
     """Return the description of a panel for the page."""
-    unchanged = ("name", "title", "look", "section", "paper", "checks_page", "stops")
+    unchanged = ("name", "title", "look", "method", "section", "paper", "checks_page", "stops")
     return {
         **{name: getattr(panel, name) for name in unchanged},
         "controls": {name: control.to_plain(configs) for name, control in zip(panel.fields, panel.controls)},

@@ -220,8 +220,7 @@ class Scene:
         check_transformer(self.translator.model)
         if self.question.step >= self.num_askable:
             raise Refusal(
-                "The source and what was written before this token are {n} tokens long; the limit here is {limit} "
-                "tokens.",
+                "The source and the tokens before this one are {n} tokens long; the limit here is {limit} tokens.",
                 n=len(self.trace.source_ids) + self.question.step + 1,
                 limit=MAX_TOKENS,
             )

@@ -27,8 +27,8 @@ SEARCHES = {"1": say("greedy"), "5": say("beam 5")}  # the width of the beam, as
 MAX_TOKENS = 128  # of source and target together: for longer texts the warnings would take too long
 WARNINGS = {  # signal -> the warning about these words; other: what the model might have written in their place
     "unsure": lambda words, other: say("unsure between “{words}” and “{other}” here", words=words, other=other),
-    "unmoved": lambda words, _: say("“{words}” would be as probable without your sentence", words=words),
-    "detached": lambda words, _: say("“{words}” came from nothing in your sentence", words=words),
+    "unmoved": lambda words, _: say("“{words}” would be just as probable without your sentence", words=words),
+    "detached": lambda words, _: say("“{words}” is not based on your sentence", words=words),
     "unread": lambda words, _: say("the model hardly used “{words}”", words=words),
     "repeated": lambda words, _: say("“{words}” is repeated", words=words),
 }
@@ -182,13 +182,12 @@ def describe_measurement(measurement: SignalScore) -> Words:
     }
     if measurement.on == PROVOKED:
         return say(
-            "Right in {share} of its {n} alarms about this model's own translations of sources that lead it astray; "
-            "AUROC {auroc}, without a model {other}.",
+            "Right in {share} of {n} alarms on this model's translations of misleading sources; AUROC "
+            "{auroc}, best without a model {other}.",
             **numbers,
         )
     return say(
-        "Right in {share} of its {n} alarms about translations that people labelled; AUROC {auroc}, without a model "
-        "{other}.",
+        "Right in {share} of {n} alarms on human-labelled translations; AUROC {auroc}, best without a model {other}.",
         **numbers,
     )
 

@@ -27,7 +27,8 @@ from attention_atlas.viz.wire.summary import INVITATION
 from attention_atlas.viz.words import say
 
 RECURRENT = say(
-    "The steps are a Transformer's; this model is a recurrent network. Its alignment is in the tab Attention."
+    "Step by step shows how a Transformer decodes; this model is a recurrent network. Its "
+    "alignment is on the Attention tab."
 )
 
 

@@ -103,7 +103,7 @@ class Traces:
         if address.direction:
             route = self.translators.find(address.direction, address.checkpoint)
         if route is None:
-            raise Refusal("No model that is served here translates in this direction.")
+            raise Refusal("No model on this server translates in this direction.")
         return self.translators[route.label], route.direction
 
 

@@ -93,7 +93,7 @@ def _end(done: str) -> Words:
     if done == "diverged":
         return say("The loss is no longer a number.")
     if done == "learnt":
-        return say("Learnt by heart: the loss is within {n} nats of the least possible.", n=LIMITS[done])
+        return say("Learned by heart: the loss is within {n} nats of the minimum.", n=LIMITS[done])
     return say("The run has reached its {n} updates.", n=LIMITS[done])
 
 

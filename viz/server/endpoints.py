@@ -57,7 +57,11 @@ def answer_or_refusal(compute: Callable[[], object]) -> object:
         name = type(error).__name__
         return refusal(
             "internal",
-            say("This is a fault of the program ({error}), not of what you asked. Its log says where.", error=name),
+            say(
+                "This is a bug in the program ({error}), not a problem with your request. The server's log "
+                "has the details.",
+                error=name,
+            ),
         )
 
 

@@ -97,7 +97,7 @@ def content_words(tokens: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
     ]
     if not 2 <= len(words) <= MOST:
         raise Refusal(
-            "This cannot be asked here: there are {n} words to choose from, and it takes 2 to {limit}.",
+            "This cannot be asked here: there are {n} words to choose from; the question needs 2 to {limit}.",
             n=len(words),
             limit=MOST,
         )
@@ -114,7 +114,7 @@ def with_word(scene: StopScene) -> StopScene:
         scene = replace(scene, pair=Pair("", (word,)))
     if not scene.target:
         raise Refusal(
-            "This cannot be asked here: the model wrote “{wrote}”, and “{word}” is not a word of it.",
+            "This cannot be asked here: the model wrote “{wrote}”, which does not contain “{word}”.",
             wrote=scene.trace.translation,
             word=scene.pair.targets[0],
         )
@@ -129,7 +129,7 @@ def with_head(scene: StopScene) -> tuple[StopScene, list[str], np.ndarray]:
     """
     kind = next((kind for kind in BACK if kind in scene.trace.kinds), None)
     if kind is None:
-        raise Refusal("This cannot be asked here: this network has no attention to the sentence that it reads.")
+        raise Refusal("This cannot be asked here: this network has no attention to the source sentence.")
     scene, words = with_word(scene), content_words(scene.trace.source_tokens)
     rows = scene.trace.maps(kind).weights[:, :, scene.target[0]]  # [layers, heads, key]
     weights = np.stack([rows[..., list(group)].sum(-1) for _, group in words], -1)  # [layers, heads, word]
@@ -171,12 +171,14 @@ def read_most(scene: StopScene) -> Task:
     scene, words, weights = with_head(scene)
     _, layer, head = scene.head
     prompt = say(
-        "“{word}” is about to be written. Which word of the sentence does head {head} of layer {layer} read most?",
+        "Just before “{word}” is written, which word of the sentence does head {head} of layer {layer} attend to most?",
         word=scene.written,
         head=head + 1,
         layer=layer + 1,
     )
-    answer = say("It gives “{first}” {most} of what it reads, and “{second}” {less}.", **two_largest(words, weights))
+    answer = say(
+        "It puts {most} of its attention on “{first}” and {less} on “{second}”.", **two_largest(words, weights)
+    )
     return Task(prompt, words, largest(weights), answer, bars(words, weights), view_link(scene))
 
 
@@ -216,13 +218,13 @@ def least_sure(scene: StopScene) -> Task:
     values = np.exp([float(scene.trace.log_probability[list(group)].sum()) for _, group in words])
     least, most = int(values.argmin()), int(values.argmax())
     answer = say(
-        "“{word}” had a probability of {least}; its surest word, “{other}”, one of {most}.",
+        "“{word}” had a probability of {least}; the most certain word, “{other}”, had {most}.",
         word=texts[least],
         least=format_share(float(values[least])),
         other=texts[most],
         most=format_share(float(values[most])),
     )
-    prompt = say("Of which word of its translation was the model least sure?")
+    prompt = say("Which word of its translation was the model least sure of?")
     step = str(words[least][1][0] + 1)
     view = {**view_link(scene), "query": step, "step": step, "alone": "1"}
     return Task(prompt, texts, largest(-values), answer, bars(texts, values), view)
@@ -247,7 +249,7 @@ def steps(scene: StopScene) -> Task:
         raise Refusal("This cannot be asked here: the translation was cut short.")
     n = len(trace.target_ids)
     return _number(
-        say("How many pieces does the model write for this sentence, the sign that ends it included?"),
+        say("How many pieces does the model write for this sentence, including the end symbol?"),
         n,
         {len(content_words(trace.target_tokens)), n + 2, 2 * n},
         say("Its pieces: {pieces}", pieces=" + ".join(map(_piece, trace.target_tokens))),
@@ -258,7 +260,7 @@ def steps(scene: StopScene) -> Task:
 def may_read(scene: StopScene) -> Task:
     """Ask how many pieces a row of the decoder's self-attention may read."""
     if AttentionKind.DECODER_SELF not in scene.trace.kinds:
-        raise Refusal("This cannot be asked here: this network’s decoder has no attention to what it wrote.")
+        raise Refusal("This cannot be asked here: this network’s decoder has no attention to its own words.")
     scene = with_word(scene)
     size, row = len(scene.trace.decoder_inputs), scene.target[0]
     masked = scene.translator.config.look_ahead_mask
@@ -266,12 +268,12 @@ def may_read(scene: StopScene) -> Task:
     n = int(allowed[row].sum())
     names = [display(token).removeprefix(SPACE) for token in scene.trace.decoder_inputs]
     answer = (
-        say("The begin sign and what is already written. What comes later does not exist yet.")
+        say("The start symbol and what is already written. What comes later does not exist yet.")
         if masked
         else say("All of them: this network was trained without the look-ahead mask.")
     )
     prompt = say(
-        "“{word}” is about to be written. How many of the {all} pieces of the decoder’s input may its row read?",
+        "Just before “{word}” is written, how many of the {all} pieces of the decoder’s input may its row attend to?",
         word=scene.written,
         all=size,
     )
@@ -290,7 +292,7 @@ def maps(scene: StopScene) -> Task:
         [join([KIND_TITLES[kind], f"{layers} × {heads}"], " ") for kind, (layers, heads) in shapes.items()], ", "
     )
     layers, heads = next(iter(shapes.values()))
-    prompt = say("In how many maps of attention does this model look at one sentence?")
+    prompt = say("How many attention maps does this model compute for one sentence?")
     return _number(prompt, total, {heads, layers * heads, 2 * total}, answer, view_link(scene))
 
 
@@ -361,7 +363,7 @@ def reordered(scene: StopScene) -> Task:
     """Ask for the effect of another word order: the named one, or two nouns exchanged."""
     trace = scene.trace
     if not scene.other and parse_direction(trace.direction)[0] != "de":
-        raise Refusal("This cannot be asked here: its words have no other order that could be written down.")
+        raise Refusal("This cannot be asked here: its words have no other order to ask about.")
     other = scene.other or exchange_nouns(trace.source_text)
     changed = scene.translator.translate(other, trace.direction, interventions=trace.interventions)
     prompt = say("The words change places: “{other}”. What happens to the translation?", other=other.rstrip(MARKS))
@@ -382,7 +384,7 @@ def exchange_nouns(text: str) -> str:
             spans.append((start, at + 1))
             start = None
     if len(spans) < 2 or len(words) > MOST:
-        raise Refusal("This cannot be asked here: its words have no other order that could be written down.")
+        raise Refusal("This cannot be asked here: its words have no other order to ask about.")
     (a, b), (c, d) = spans[:2]
     first, second = words[a:b], words[c:d]
     nouns = [phrase[-1].rstrip(MARKS) for phrase in (first, second)]
@@ -416,16 +418,16 @@ def _plain(text: str) -> list[str]:
 
 
 ASKS: Mapping[str, Ask] = {
-    "read_most": Ask(say("Which word does a head read most?"), read_most),
+    "read_most": Ask(say("Which word does a head attend to most?"), read_most),
     "next_piece": Ask(say("Which piece comes next?"), next_piece),
-    "least_sure": Ask(say("Of which word was it least sure?"), least_sure),
+    "least_sure": Ask(say("Which word was it least sure of?"), least_sure),
     "pieces": Ask(say("Into how many pieces is a word cut?"), pieces),
     "steps": Ask(say("How many pieces does it write?"), steps),
-    "may_read": Ask(say("What may a row of the decoder read?"), may_read),
-    "maps": Ask(say("How many maps of attention are there?"), maps),
+    "may_read": Ask(say("What may a row of the decoder attend to?"), may_read),
+    "maps": Ask(say("How many attention maps are there?"), maps),
     "costs_most": Ask(say("Which word does another one depend on?"), costs_most),
     "reordered": Ask(say("What if the words change places?"), reordered),
-    "unordered": Ask(say("What if no positions are told?"), unordered),
+    "unordered": Ask(say("What if there are no positions?"), unordered),
     "head_off": Ask(say("What if a head is switched off?"), head_off),
 }
 

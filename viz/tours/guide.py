@@ -59,7 +59,7 @@ def task(translators: Translators, data: Mapping[str, object]) -> dict:
     name, word = fields.read_entry(data, "ask", {name: name for name in ASKS}), fields.read_text(data, "word", "")
     route = translators.find(fields.read_text(data, "direction"), fields.read_text(data, "checkpoint", ""))
     if route is None:
-        raise Refusal("No model that is served here translates in this direction.")
+        raise Refusal("No model on this server translates in this direction.")
     translator = translators[route.label]
     trace = translator.translate(fields.read_text(data, "text"), route.direction)
     pair = Pair("", (word.strip(),)) if word.strip() else None
@@ -87,12 +87,12 @@ def stop_payload(
     """
     tour = every.get(str(data.get("tour")))
     if tour is None:
-        raise Refusal("There is no tour of this name.")
+        raise Refusal("There is no tour with this name.")
     route = route_of(translators, tour, str(data.get("direction") or ""), current)
     translator, number = translators[route.label], data.get("stop")
     stops = [stop for stop in tour.stops if select_sentence(translator, route.direction, tour, stop)]
     if not stops:
-        raise Refusal("This model shows nothing of what this tour is about.")
+        raise Refusal("This model cannot show what this tour is about.")
     number = number if is_integer(number, 1, len(stops)) else 1
     stop = stops[number - 1]
     tours_payload = [
@@ -120,7 +120,7 @@ def route_of(translators: Translators, tour: Tour, *preferred: str | None) -> Ro
         if direction in tour.directions and (route := _route(translators, direction)):
             return route
     raise Refusal(
-        "No model that is served here translates in a direction that this tour is for: {directions}.",
+        "No model on this server translates in a direction of this tour: {directions}.",
         directions=", ".join(tour.directions),
     )
 

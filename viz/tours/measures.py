@@ -158,11 +158,11 @@ def trained(scene: StopScene) -> Measured:
 def _records(history: Learned | None) -> Words:
     """Return in words from which update on a training was recorded, and how the loss changed."""
     if history is None:
-        return say("How this model learned was not recorded.")
+        return say("This model's training was not recorded.")
     (first, last), (before, after) = (history.updates[[0, -1]].tolist(), history.loss.mean(1)[[0, -1]])
     replayed = say(
-        "The panel replays what became of {n} sentences from update {first}, where their mean loss was "
-        "{before} nats a token, to update {last}, where it was {after}.",
+        "The panel replays {n} sentences from update {first} (mean loss {before} nats per token) to "
+        "update {last} ({after}).",
         n=len(history.probes),
         first=first,
         last=last,

@@ -138,7 +138,7 @@ def surveyed_head(scene: StopScene, kind: AttentionKind, statistic: str) -> Head
         )
     kind_survey = survey.kinds.get(kind)
     if kind_survey is None or statistic not in kind_survey.statistics:
-        raise Refusal("The survey of this model's heads does not count this.")
+        raise Refusal("The survey of this model's heads does not measure this.")
     return kind, *_largest(kind_survey.statistics[statistic].value)
 
 

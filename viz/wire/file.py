@@ -31,7 +31,7 @@ def check_size(size: int) -> None:
     """Raise a Refusal if a file has more bytes than the server sends."""
     if size > MAX_BYTES:
         raise Refusal(
-            "This file would have {n} MB, and the page sends up to {limit} MB. In Python, trace.save() writes it.",
+            "This file would be {n} MB; the page sends at most {limit} MB. In Python, trace.save() writes it.",
             n=size // 1_000_000,
             limit=MAX_BYTES // 1_000_000,
         )

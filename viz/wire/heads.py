@@ -50,7 +50,7 @@ def effects_block(about: str, estimates: HeadEffects, measured: HeadEffects | No
         "flips": say("without it another token is written"),
     }
     hint = say(
-        "Choose a head to switch it off, a layer to switch all of it off. Full colour is {n} nats.",
+        "Click a head to switch it off, or a layer to switch off all its heads. Full colour is {n} nats.",
         n=compact(limit, DIGITS),
     )
     return _block(about, values, cell, hint, joint=joint, done=done, legend=legend)
@@ -73,7 +73,7 @@ def sets_block(
         name = say("{kind}, layer {layer}, head {head}: needed in {n} of {all} orders.", **where)
         return {"value": count / len(sets) if count else None, "text": str(count or ""), "name": name, "marks": []}
 
-    hint = say("Each number: in how many of the orders the head is needed. Empty: in none.")
+    hint = say("Number: in how many orders the head is needed. Empty: in none.")
     return _block("", counts, cell, hint)
 
 

@@ -88,14 +88,18 @@ def _one_large_map(trace: TranslationTrace, selection: object) -> dict:
     """Return all tiles of the selected head, and thumbnails of its kind. selection: a Selection or a View."""
     kind, layer, head = selection.kind, selection.layer, selection.head
     if not is_large(trace, kind):
-        return {"left_out": say("For so long a translation this file leaves these maps out: it has the smaller ones.")}
+        return {
+            "left_out": say(
+                "This translation is long, so this file leaves these maps out and has only the smaller ones."
+            )
+        }
     title = {"title": labels.KIND_TITLES[kind], "layer": layer + 1, "head": head + 1}
     return {
         "tiles": [tiles(trace, kind, layer, head, all_tiles(trace, kind))],
         "strips": [strip(trace, kind, at) for at in range(trace.maps(kind).num_layers)],
         "left_out": say(
-            "For so long a translation this file has one large map, of {title}, layer {layer}, head {head}, and "
-            "small pictures of that kind's other heads. The rest is left out.",
+            "This translation is long, so this file has one large map ({title}, layer {layer}, head "
+            "{head}) and thumbnails of that kind's other heads. The rest is left out.",
             **title,
         ),
     }

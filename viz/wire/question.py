@@ -16,7 +16,7 @@ from attention_atlas.model.trace.words import SPACE, is_punctuation, word_groups
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.wire import blocks
 
-SPELLED = say("␣ is a piece of its own: a word begins here that is then spelled out in smaller pieces.")
+SPELLED = say("␣ is a piece of its own: it starts a word that is spelled out in smaller pieces.")
 COMMON_LOSS = 1.0  # nats of log p(token); a word that costs more is mentioned even if the metric hardly changes
 
 

@@ -111,16 +111,16 @@ def warnings(trace: TranslationTrace) -> list[Words]:
     if share > BYTE_SHARE_LIMIT:
         messages.append(
             say(
-                "{share} of the input is spelled out byte by byte: the vocabulary does not know these "
-                "characters, and the model saw few like them.",
+                "{share} of the input is spelled out byte by byte: the vocabulary lacks these characters, "
+                "and the model has rarely seen them.",
                 share=f"{share:.0%}",
             )
         )
     if trace.recipe is not None:
         messages.append(
             say(
-                "This is the network that you trained. It lasts as long as your visit: a link names it without "
-                "containing it, and files contain only its maps."
+                "This is the network you trained. It lasts as long as your visit: links name it but do not "
+                "contain it, and files contain only its maps."
             )
         )
     if not trace.finished:
@@ -154,5 +154,7 @@ def _origin(origin: dict | None) -> Words | None:
         return None
     licence = say("not stated") if origin["licence"] == UNSTATED else origin["licence"]
     return say(
-        "Made by others: {name}. Licence, as its own card states it: {licence}.", name=origin["name"], licence=licence
+        "Third-party model: {name}. Licence according to its model card: {licence}.",
+        name=origin["name"],
+        licence=licence,
     )

@@ -98,7 +98,7 @@ def compute_curves(
     """
     none, full, *partial = leads
     if not abs((full - none).mean()) > 0:
-        raise Refusal("The changed sentence leads to the same decision: there is nothing to explain.")
+        raise Refusal("The changed sentence leads to the same decision, so there is nothing to explain.")
     rows = np.random.default_rng(seed).integers(len(none), size=(RESAMPLES, len(none)))
 
     def compute_curve(leads: np.ndarray, masks: np.ndarray) -> Curve:
@@ -202,7 +202,7 @@ class Circuit:
         cuts = [self.graph.edges_between(sender, reader) for reader in readers]
         if any((cut & ~self.cuttable).any() for cut in cuts):
             raise Refusal(
-                "The two sentences differ in length: what the encoder writes cannot be put into the other run."
+                "The two sentences differ in length, so the encoder's activations cannot be put into the other run."
             )
         effects = [
             torch.stack([runs.lead - runs.leads_with(~cut) for cut in cuts])

@@ -147,7 +147,8 @@ def build_graph(config: ModelConfig) -> Graph:
     """Return the graph of a Transformer of this shape. Raises a Refusal if its residual stream is not a plain sum."""
     if not config.norm_first or not config.residual:
         raise Refusal(
-            "Circuits need norms before each sub-layer: with norms after it, the stream is not a sum of its parts."
+            "Circuits need norms before each sub-layer: with norms after it, the residual stream is not "
+            "a sum of its parts."
         )
     heads = {side: range(config.of(side).num_heads) for side in Side}
     senders: dict[Side, list[str]] = {side: [f"{side.value}.embed"] for side in (Side.ENCODER, Side.DECODER)}

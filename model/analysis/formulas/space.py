@@ -107,7 +107,7 @@ def parse_sum(text: str) -> tuple[tuple[tuple[int, str], ...], str]:
     words = [word.strip() for word in parts[0::2]]
     if len(expected) > 1 or not all(words) or any(" " in word for word in (*words, *expected)):
         raise Refusal(
-            "{text} is not a sum of words: write it like a − b + c, with spaces around the signs.", text=repr(text)
+            "{text} is not a word analogy: write it as a − b + c, with spaces around the signs.", text=repr(text)
         )
     return tuple(zip((1, *(1 if sign == "+" else -1 for sign in parts[1::2])), words)), "".join(expected)
 

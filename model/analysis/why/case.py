@@ -317,7 +317,7 @@ def open_case(
     check_rerun(translator, trace, needs_parts=True)
     if parts := translator.config.without:
         raise Refusal(
-            "this network is built without {parts}: the experiments know only networks that have it",
+            "this network is built without {parts}: the experiments support only networks that have it",
             parts=", ".join(parts),
         )
     if means is not None and means.digest != translator.digest:

@@ -126,9 +126,9 @@ def _read_contrast(translator: Translator, trace: TranslationTrace, step: int, t
     written = trace.target_ids[word[0] :]
     same = next((i for i, (a, b) in enumerate(zip(ids, written)) if a != b), min(len(ids), len(written)))
     if same == len(ids):
-        raise Refusal("{text} is what was written, or its beginning: type a different word.", text=repr(text.strip()))
+        raise Refusal("{text} is the written word or its beginning: type a different word.", text=repr(text.strip()))
     if same == len(written):
-        raise Refusal("{text} goes on where the translation was stopped: type another word.", text=repr(text.strip()))
+        raise Refusal("{text} continues where the translation was stopped: type another word.", text=repr(text.strip()))
     if len(ids) == 1:
         return word[0], ids[0], ""
     pieces = " + ".join(translator.tokenizer.tokens(ids))

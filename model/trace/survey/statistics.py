@@ -50,13 +50,13 @@ _BY_LENGTH = say(
 
 # Statistics of the weight at an offset from the row's own position: offset, title, plain.
 _OFFSETS = {
-    "previous": (-1, say("previous token"), say("reads the token before")),
-    "itself": (0, say("own position"), say("reads its own place")),
-    "next": (1, say("next token"), say("reads the token after")),
-    "two_before": (-2, say("two before"), say("reads two tokens back")),
-    "three_before": (-3, say("three before"), say("reads three tokens back")),
-    "two_after": (2, say("two after"), say("reads two tokens ahead")),
-    "three_after": (3, say("three after"), say("reads three tokens ahead")),
+    "previous": (-1, say("previous token"), say("looks at the token before")),
+    "itself": (0, say("own position"), say("looks at its own position")),
+    "next": (1, say("next token"), say("looks at the token after")),
+    "two_before": (-2, say("two before"), say("looks two tokens back")),
+    "three_before": (-3, say("three before"), say("looks three tokens back")),
+    "two_after": (2, say("two after"), say("looks two tokens ahead")),
+    "three_after": (3, say("three after"), say("looks three tokens ahead")),
 }
 OFFSETS: Mapping[str, int] = {name: offset for name, (offset, *_) in _OFFSETS.items()}
 
@@ -90,20 +90,20 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "punctuation": Statistic(
         say("punctuation"),
-        say("reads punctuation"),
+        say("looks at punctuation"),
         say("mean weight on punctuation; Clark et al. 2019"),
         EVERY,
         _SINK,
     ),
     "begin_norm": Statistic(
         say("begin, by length"),
-        say("what it takes from the symbol at the beginning"),
+        say("what it takes from the start symbol"),
         _BY_LENGTH,
         EVERY,
     ),
     "end_norm": Statistic(
         say("end, by length"),
-        say("what it takes from the symbol at the end"),
+        say("what it takes from the end symbol"),
         _BY_LENGTH,
         (ENCODER, CROSS),
     ),
@@ -121,18 +121,18 @@ STATISTICS: Mapping[str, Statistic] = {
         0.9,
     ),
     "confidence": Statistic(
-        say("confidence"), say("how firmly it points"), say("mean largest weight of a row (Voita et al. 2019)"), EVERY
+        say("confidence"), say("how sharply it points"), say("mean largest weight of a row (Voita et al. 2019)"), EVERY
     ),
     "same_token": Statistic(
         say("same token"),
-        say("reads other copies of the same token"),
+        say("looks at other copies of the same token"),
         say("mean weight on other copies, over the rows that have one"),
         SELF,
         0.4,
     ),
     "rare_token": Statistic(
         say("rare token"),
-        say("reads the rarest token of the sentence"),
+        say("looks at the rarest token of the sentence"),
         say(
             "mean weight on the rarest token, in sentences where that is none of the 500 most frequent (Voita et al. "
             "2019)"
@@ -149,7 +149,7 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "induction": Statistic(
         say("induction"),
-        say("finds what came after this token earlier on"),
+        say("finds what followed this token earlier"),
         say(
             "mean weight on the token after the earlier copy, in random sequences that are repeated (Olsson et al. "
             "2022; known of language models that only decode, not established here)"
@@ -159,7 +159,7 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "alignment_read": Statistic(
         say("aligned, token read"),
-        say("reads the source word of the word just written"),
+        say("looks at the source word of the word just written"),
         say(
             "mean weight on the source words linked to the token that the row reads, where none of them is near the "
             "diagonal; links by agreement of heads, not by hand"
@@ -169,7 +169,7 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "alignment_predicted": Statistic(
         say("aligned, token written"),
-        say("reads the source word of the word it will write next"),
+        say("looks at the source word of the word it writes next"),
         say(
             "mean weight on the source words linked to the token that the row predicts, where none of them is near the "
             "diagonal; links by agreement of heads, not by hand"
@@ -179,15 +179,18 @@ STATISTICS: Mapping[str, Statistic] = {
     ),
     "gradient": Statistic(
         say("importance, by slope"),
-        say("how much the translation hangs on it, estimated"),
-        say("mean size of the slope of the mean log-probability by the head's gate (Michel et al. 2019): a proxy"),
+        say("how much the translation depends on it (estimated)"),
+        say(
+            "mean absolute slope of the mean log-probability with respect to the head's gate (Michel et "
+            "al. 2019): a proxy"
+        ),
         EVERY,
         unit="nats",
     ),
     "ablation": Statistic(
         say("importance, measured"),
         say("how much less probable the translation is without it"),
-        say("what the mean log-probability of a token loses with the head's mean output in its place"),
+        say("loss in the mean log-probability of a token when the head's output is replaced by its mean"),
         EVERY,
         unit="nats",
     ),

@@ -45,8 +45,8 @@ CORPORA: Mapping[str, Corpus] = {
     "order": Corpus(
         say("Word order"),
         say(
-            "The same words in another order mean something else. An encoder that is told no positions cannot tell "
-            "them apart: its loss cannot fall below the dotted line."
+            "The same words in another order mean something else. An encoder without positions cannot "
+            "tell them apart, so its loss cannot fall below the dotted line."
         ),
         _lines(
             "hund beißt mann | the dog bites the man",
@@ -60,8 +60,8 @@ CORPORA: Mapping[str, Corpus] = {
         ),
     ),
     "agreement": Corpus(
-        say("Agreement from afar"),
-        say("Whether the last word is “sleeps” or “sleep” only the first word of the source tells."),
+        say("Long-distance agreement"),
+        say("Only the first word of the source tells whether the last word is “sleeps” or “sleep”."),
         _lines(
             "hund im alten garten hinter dem haus schlafen | dog in the old garden behind the house sleeps",
             "hunde im alten garten hinter dem haus schlafen | dogs in the old garden behind the house sleep",

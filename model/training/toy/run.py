@@ -199,7 +199,7 @@ class ToyRun:
         Refusal for a network without attention."""
         model = deepcopy(self.model).eval()
         if not model.num_layers:
-            raise Refusal("This network has no attention: there are no maps of it to look at in the other tabs.")
+            raise Refusal("This network has no attention, so there are no maps to show in the other tabs.")
         digest = hashlib.sha256(json.dumps(self.recipe.to_plain(), sort_keys=True).encode())
         for parameter in model.parameters():
             parameter.requires_grad_(False)

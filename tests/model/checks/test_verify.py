@@ -69,7 +69,7 @@ def test_a_correct_trace_passes_every_check(tiny_translator, trace) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_in_the_trace(tiny_translator, trace, kind, fault) -> None:
     failed = failures(tiny_translator, planted(trace, kind, fault))
-    assert "Maps are the model's" in failed and "Attention weights = torch's" in failed
+    assert "Maps match the model" in failed and "Attention weights = torch's" in failed
     if fault == "unnormalised":
         assert "Rows sum to 1" in failed
     if fault == "mask off" and kind is AttentionKind.DECODER_SELF:
@@ -80,7 +80,7 @@ def test_faults_in_the_traces_probabilities(tiny_translator, trace) -> None:
     faulty = planted(trace, AttentionKind.CROSS, "shifted")
     object.__setattr__(faulty, "cross", trace.cross)
     object.__setattr__(faulty, "top_probabilities", trace.top_probabilities[:, ::-1])
-    assert failures(tiny_translator, faulty) == {"Probabilities are the model's"}
+    assert failures(tiny_translator, faulty) == {"Probabilities match the model"}
 
 
 def faulty_attention(fault: str):

@@ -55,7 +55,7 @@ def test_without_the_look_ahead_mask_rows_attend_to_later_tokens_but_not_to_padd
                 "Nothing looks ahead",
                 "Cached logits = one pass",
                 "Cached weights = one pass",
-                "Probabilities are the model's",
+                "Probabilities match the model",
                 "Masked attention = torch's",
                 "Masked weights = torch's",
                 "Whole stack = torch's",

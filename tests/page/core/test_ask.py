@@ -134,7 +134,7 @@ def test_progress_and_a_restart_after_a_broken_connection_are_reported(page) -> 
     page.evaluate(NOTICES)
     page.evaluate("() => { atlas.ask('page_one', {}); }")
     page.clock.run_for(2000)
-    assert "The connection broke, so this started again. Computing: 2 of 2 parts" in page.evaluate("notices")
+    assert "The connection broke, so the computation restarted. Computing: 2 of 2 parts" in page.evaluate("notices")
 
 
 def test_a_retrained_toy_with_other_weights_is_asked_and_opened_once(page) -> None:

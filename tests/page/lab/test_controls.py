@@ -118,7 +118,7 @@ def test_a_panel_shows_its_translation_in_all_tabs(app_url, open_app) -> None:
     panel = open_panel(page, "Inside", "Steering")
     steered = panel.locator(".card p").nth(1).inner_text()
     assert steered != page.locator("#translation-text").inner_text()
-    panel.get_by_role("button", name="Show it on every tab").click()
+    panel.get_by_role("button", name="Show on every tab").click()
     expect(page.locator("#translation-text")).to_have_text(steered)
     open_tab(page, "Attention")
     expect(page.locator(".field.history select option")).to_have_count(2)

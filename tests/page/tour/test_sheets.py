@@ -116,7 +116,7 @@ def test_a_worksheet_too_long_for_a_link_is_saved_as_a_file(app_url, open_page):
     page = open_page(app_url)
     open_file(page, app_url, OWN)
     expect(page.locator(f"{PAPER} .prompt")).to_have_count(2)
-    expect(page.locator(f"{PAPER} .missing")).to_contain_text("“zebra” is not a word of it")
+    expect(page.locator(f"{PAPER} .missing")).to_contain_text("which does not contain “zebra”")
     expect(page.locator(f"{PAPER} h1")).to_have_text("Unsere Sätze <b>")
     saved = json.loads(save_file(page.get_by_role("button", name="Save as a file")).read_text(encoding="utf-8"))
     assert saved["items"] == OWN["items"] and saved["title"] == OWN["title"]

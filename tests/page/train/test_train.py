@@ -29,7 +29,7 @@ def press(page: Page, name: str) -> None:
 def test_two_setups_are_compared_and_the_first_opens_in_the_other_tabs(tiny_url, open_page):
     page = open_train(open_page, tiny_url)
     press(page, "Word order")
-    press(page, "Compare with another setup")
+    press(page, "Compare with another setting")
     page.locator("#train-a-layers").select_option("1")
     page.locator("#train-b-network").select_option("gru")
     expect(page.locator("#train-b-heads")).to_be_disabled()
@@ -60,7 +60,7 @@ def test_two_setups_are_compared_and_the_first_opens_in_the_other_tabs(tiny_url,
     expect(page.locator(FIELD)).to_have_value("hund beißt mann")
     expect(page.locator("#direction input")).to_have_value("Your toy")
     submit(page, "hund beißt bier")
-    expect(page.locator("#translation .notice.error")).to_contain_text("'bier' is none of them")
+    expect(page.locator("#translation .notice.error")).to_contain_text("'bier' is not one of them")
     open_tab(page, "Attention")
     expect(page.locator("#explorer")).to_contain_text("Layer 1 · Head 1")
     translate(page, "mann beißt hund")
@@ -76,9 +76,9 @@ def test_two_setups_are_compared_and_the_first_opens_in_the_other_tabs(tiny_url,
 def test_selecting_the_toy_before_training_says_that_there_is_none(tiny_url, open_app):
     page = open_app(tiny_url)
     choose_direction(page, "Your toy")
-    expect(page.locator("#translation .notice.error")).to_contain_text("there is none yet")
+    expect(page.locator("#translation .notice.error")).to_contain_text("You have not opened one yet")
     submit(page, "hund")
-    expect(page.locator("#translation .notice.error")).to_contain_text("there is none yet")
+    expect(page.locator("#translation .notice.error")).to_contain_text("You have not opened one yet")
 
 
 @pytest.mark.long

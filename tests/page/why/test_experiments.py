@@ -19,7 +19,7 @@ def test_selected_heads_are_switched_off_for_every_tab(open_app, tiny_url) -> No
     open_panel(page, "Why", "Heads")
     panel = page.locator("#panel-why-heads")
     cells = panel.locator("button.cell")
-    expect(panel.get_by_text("measured one by one")).to_be_visible()  # the end of the stream
+    expect(panel.get_by_text("Switched off one at a time")).to_be_visible()  # the end of the stream
     expect(cells).to_have_count(32)
     expect(panel.locator("button.cell.estimated")).to_have_count(0)
     cells.first.focus()
@@ -33,7 +33,7 @@ def test_selected_heads_are_switched_off_for_every_tab(open_app, tiny_url) -> No
     expect(panel.get_by_text("Sum of the single effects")).to_be_visible()
     no_faults(page, "#panel-why-heads", name="why-heads-390-dark")
     panel.get_by_role("button", name="Translate without these").press("Enter")
-    back = panel.get_by_role("button", name="Back to the translation by the whole model")
+    back = panel.get_by_role("button", name="Back to the unchanged model's translation")
     expect(back).to_be_visible()
     expect(page.locator(".atlas-translation .facts")).to_contain_text("with a change to the model: ")
     back.press("Enter")
@@ -56,7 +56,7 @@ def test_the_smallest_set_and_a_second_sentence(open_app, tiny_url) -> None:
     panel.locator(".words button").nth(1).click()
     typed = page.get_by_label("Second sentence").locator("visible=true")
     expect(typed).not_to_have_value("")
-    expect(panel.get_by_text("The second sentence, after the same prefix")).to_be_visible()
+    expect(panel.get_by_text("The second sentence, after the same words")).to_be_visible()
     expect(panel.get_by_role("grid")).to_be_visible()
     expect(panel.locator("[aria-busy=true]")).to_have_count(0)
     no_faults(page, "#panel-why-patch", name="why-patch-390")

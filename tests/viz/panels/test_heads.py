@@ -232,7 +232,7 @@ def test_a_model_compared_with_itself_matches_every_head(scene, surveyed, tiny_t
     (alone,) = match.side_by_side(scene, ENCODER.value)
     assert "No other model" in alone["text"]
     (nothing,) = match.side_by_side(replace(scene, made_by=tiny_translator), ENCODER.value)
-    assert "survey 200 sentences in the panel All heads" in nothing["text"]
+    assert "Survey 200 sentences in the All heads panel" in nothing["text"]
 
 
 def test_a_survey_taken_on_the_page_is_used_by_all_panels(tiny_translator, monkeypatch):

@@ -59,7 +59,7 @@ def test_calibrated_signals_warn_and_link_to_panels(measured):
     for warning in warnings:
         assert warning["step"] is None or 0 <= warning["step"] < len(trace.target_ids)
         assert (
-            "Right in 75% of its 8 alarms" in warning["about"]
+            "Right in 75% of 8 alarms" in warning["about"]
             and warning["right"] == "such warnings are right 75% of the time"
         )
 

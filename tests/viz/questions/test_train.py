@@ -216,7 +216,7 @@ def test_another_sentence_is_translated_by_the_toy_whose_recipe_is_sent(context)
     assert "none of them" in json.dumps(last(context, "page_translate", fields={**fields, "text": "c"})["error"])
     assert last(context, "page_direction", fields=fields)["offer"]["sentences"] == ["a b", "b a"]
     for name in ("page_translate", "page_direction", "page_toy"):
-        with pytest.raises(ValueError, match="there is none yet"):
+        with pytest.raises(ValueError, match="You have not opened one yet"):
             last(context, name, fields={"entry": "toy", "text": "a"})
 
 

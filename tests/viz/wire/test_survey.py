@@ -21,9 +21,9 @@ def surveyed(**values: tuple[float, float, float]) -> KindSurvey:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (0.94, "almost always reads the token before (94%)"),
-        (0.506, "mostly reads the token before (51%)"),
-        (0.31, "partly reads the token before (31%)"),
+        (0.94, "almost always looks at the token before (94%)"),
+        (0.506, "mostly looks at the token before (51%)"),
+        (0.31, "partly looks at the token before (31%)"),
         (0.12, "none of these habits stands out"),
     ],
 )
@@ -40,5 +40,5 @@ def test_the_leading_statistic_is_relative_to_its_threshold():
     survey = surveyed(previous=(0.45, 0.4, 0.0), same_token=(0.39, 0.3, 0.0))  # thresholds 0.5 and 0.4
     assert survey.leading(0, 0) == "same_token"
     assert describe_head(survey, 0, 0, ("previous", "same_token")) == (
-        "partly reads the token before (45%); partly reads other copies of the same token (39%)"
+        "partly looks at the token before (45%); partly looks at other copies of the same token (39%)"
     )

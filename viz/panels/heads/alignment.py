@@ -24,8 +24,8 @@ from attention_atlas.viz.words import Words, join, say
 SELECTED, BY_LENGTH, LAYER, ALTI, ALL, CHOSEN = "head", "length", "layer", "alti", "all", "chosen"  # sources of links
 ROWS = {RowToken.READ: say("token read"), RowToken.PREDICTED: say("token written")}
 STANDS = {
-    RowToken.READ: say("A row stands for the token it reads."),
-    RowToken.PREDICTED: say("A row stands for the token it writes."),
+    RowToken.READ: say("Each row stands for the token read."),
+    RowToken.PREDICTED: say("Each row stands for the token written."),
 }
 MEASURED = ""  # as the survey measured for the head
 SHOWN = 10
@@ -37,15 +37,17 @@ def alignment(scene: Scene, source: str, row: str) -> list[dict]:
         return [blocks.paragraph("There are no words to link.")]
     voters = chosen_heads(scene)
     if source == CHOSEN and not voters:
-        return [blocks.paragraph("No heads of this model have been chosen to link words yet.")]
+        return [blocks.paragraph("This model has no alignment heads yet.")]
     stands_for = RowToken(row) if row else measured_row(scene, source)
     title, scores = link_scores(scene, *word_maps(scene.translator, scene.trace), source, stands_for, voters)
-    stands = say("Each head by the row it aligns best with.") if source == CHOSEN else STANDS[stands_for]
-    caption = say("{what}: each word of the translation with the source word that has most of it.", what=title)
+    stands = (
+        say("Each head is scored with the kind of row that fits it best.") if source == CHOSEN else STANDS[stands_for]
+    )
+    caption = say("{what}: each translated word is linked to the source word with the largest share.", what=title)
     return [
         blocks.text(join((caption, stands), " "), tone="note"),
         blocks.links(*word_texts(scene.trace), scores, sorted(link_by_rows(scores))),
-        blocks.slot("score", blocks.note("Correct the links; every head is then scored against them.")),
+        blocks.slot("score", blocks.note("Correct the links, then score every head against them.")),
     ]
 
 
@@ -88,7 +90,7 @@ def link_scores(
     numbers = {"layer": layer + 1, "head": head + 1}
     if source == CHOSEN:
         heads = join([label_head(v.layer, v.head) for v in voters], "; ")
-        return say("Chosen by agreement: {heads}", heads=heads), average_heads(maps, voters)
+        return say("Alignment heads, chosen by agreement: {heads}", heads=heads), average_heads(maps, voters)
     if source == SELECTED:
         return say("Weight, layer {layer}, head {head}", **numbers), weights[layer, head]
     if source == BY_LENGTH:
@@ -123,7 +125,7 @@ def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str)
             rates[voter.row][voter.layer, voter.head] = agreement.error_rate
     rows = [(agreement, named_voter(voter), ROWS[voter.row]) for agreement, voter in head_scores]
     if voters := chosen_heads(scene):
-        rows.append((score_links(link_by_rows(average_heads(maps, voters)), gold), say("the chosen heads"), "–"))
+        rows.append((score_links(link_by_rows(average_heads(maps, voters)), gold), say("the alignment heads"), "–"))
     rows += [
         (score_links(link_by_rows(layer), gold), say("ALTI, layer {layer}", layer=number), ROWS[row])
         for row, layers in contributions.items()
@@ -134,15 +136,15 @@ def score_heads(scene: Scene, data: Mapping[str, object], source: str, row: str)
         [title, row, blocks.bar(min(1.0, score.error_rate)), *map(blocks.number, (score.precision, score.recall))]
         for score, title, row in rows[:SHOWN]
     ]
-    pale = say("0, pale: no link is wrong")
+    pale = say("0 (pale): no wrong links")
     pictures = [
         draw_head_map(values, join((say("AER of every head"), ROWS[row]), " · "), limit=1.0, signed=False, note=pale)
         for row, values in rates.items()
     ]
     return [
         blocks.note(
-            "Alignment error rate against your {n} links on this sentence: 0 means none is wrong. Choosing the "
-            "best of many heads on one sentence flatters it.",
+            "Alignment error rate against your {n} links on this sentence (0: no wrong links). The best "
+            "of many heads on a single sentence looks better than it is.",
             n=len(gold.possible),
         ),
         blocks.row(
@@ -174,8 +176,7 @@ def _links(data: Mapping[str, object], name: str, sources: int, targets: int) ->
 PANEL = Panel(
     "heads-links",
     "Word links",
-    "Which words belong together? Links read off attention, for you to correct: whether a head aligns depends on "
-    "which token its row stands for.",
+    "Which words belong together? These links come from attention; correct them to score every head.",
     say("Kobayashi et al. 2020"),
     alignment,
     paper="https://arxiv.org/abs/2004.10102",
@@ -189,7 +190,7 @@ PANEL = Panel(
                 LAYER: say("its layer's mean"),
                 ALTI: say("its layer's contributions"),
                 ALL: say("the mean of all heads"),
-                CHOSEN: say("chosen heads"),
+                CHOSEN: say("alignment heads"),
             },
             SELECTED,
             folded=True,
@@ -197,11 +198,12 @@ PANEL = Panel(
         Choice(
             say("A row stands for"),
             {
-                MEASURED: say("as measured for the head"),
+                MEASURED: say("as measured for each head"),
                 RowToken.READ.value: say("the token it reads"),
                 RowToken.PREDICTED.value: say("the token it writes"),
             },
             MEASURED,
         ),
     ),
+    method=say("Whether a head aligns depends on which token its row stands for."),
 )

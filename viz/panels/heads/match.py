@@ -68,7 +68,7 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
     if scene.survey is None:
         return [
             blocks.paragraph(
-                "These heads have not been surveyed yet: first survey {n} sentences in the panel All heads.",
+                "These heads have not been surveyed yet. Survey {n} sentences in the All heads panel first.",
                 n=surveys.PAGE_SENTENCES,
             )
         ]
@@ -76,8 +76,8 @@ def side_by_side(scene: Scene, kind: str) -> list[dict]:
     if not models:
         return [
             blocks.paragraph(
-                "No other model on this page has a survey yet: open one, and survey {n} sentences in the panel "
-                "All heads.",
+                "No other model on this page has a survey yet. Open one and survey {n} sentences in the All "
+                "heads panel.",
                 n=surveys.PAGE_SENTENCES,
             )
         ]
@@ -94,7 +94,7 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
     """Draw the heads of this model beside their nearest heads in another one."""
     survey = scene.survey
     if kind not in survey.kinds or kind not in other.survey.kinds:
-        return [blocks.paragraph("One of the two has no such attention.")]
+        return [blocks.paragraph("One of the two models has no attention of this kind.")]
     here, there = survey.kinds[kind], other.survey.kinds[kind]
     names = comparable_statistics(here, there)
     if not names:
@@ -106,12 +106,12 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
         same_rows = [blocks.number(rows[pair.head, pair.other]) for pair in pairs] if compares_rows else []
         return blocks.columns(
             (say("here"), [label_head(*layer_and_head(here, pair.head)) for pair in pairs]),
-            (say("its nearest there"), [label_head(*layer_and_head(there, pair.other)) for pair in pairs]),
+            (say("closest match"), [label_head(*layer_and_head(there, pair.other)) for pair in pairs]),
             (say("distance"), [blocks.bar(pair.nearness, f"{pair.distance:.2f}") for pair in pairs]),
-            (say("nearest both ways"), [say("yes") if pair.mutual else say("no") for pair in pairs]),
+            (say("mutual match"), [say("yes") if pair.mutual else say("no") for pair in pairs]),
             *([(say("same rows"), same_rows)] if compares_rows else []),
-            (say("does here"), [_describe(here, pair.head) for pair in pairs]),
-            (say("does there"), [_describe(there, pair.other) for pair in pairs]),
+            (say("habit here"), [_describe(here, pair.head) for pair in pairs]),
+            (say("habit there"), [_describe(there, pair.other) for pair in pairs]),
         )
 
     pairs = match_heads(apart)
@@ -121,9 +121,15 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
     values, title = (
         (rows, say("Same rows, every pair of heads, {n} of this project's own sentences", n=SENTENCES))
         if compares_rows
-        else (apart, say("Distance between every two heads"))
+        else (apart, say("Distance between every pair of heads"))
     )
     return [
+        blocks.row(
+            blocks.stack(table(pairs[:SHOWN]), *([rest] if len(pairs) > SHOWN else [])),
+            blocks.maps(
+                blocks.heatmap(values, title, signed=False, rows=short_names(here), columns=short_names(there))
+            ),
+        ),
         blocks.note(
             "{kind}: heads of this model and of {other}, compared by {n} statistics of both surveys. "
             "Distance in standard deviations; the longer the bar, the more alike (full: identical; "
@@ -131,12 +137,6 @@ def compare(scene: Scene, other: SurveyedModel, kind: AttentionKind) -> list[dic
             kind=KIND_TITLES[kind],
             other=other.name,
             n=len(names),
-        ),
-        blocks.row(
-            blocks.stack(table(pairs[:SHOWN]), *([rest] if len(pairs) > SHOWN else [])),
-            blocks.maps(
-                blocks.heatmap(values, title, signed=False, rows=short_names(here), columns=short_names(there))
-            ),
         ),
     ]
 
@@ -171,7 +171,7 @@ OF = Choice(say("Attention of"), {kind.value: words for kind, words in KINDS.ite
 PANEL = Panel(
     "heads-match",
     "Two models",
-    "Do two models learn the same heads? For each head of this one, the head of another that behaves most like it.",
+    "Do two models learn the same heads? Each head is shown with its closest match in another model.",
     say("Clark et al. 2019, section 6"),
     side_by_side,
     actions={MATCH: compare_with},

@@ -36,16 +36,16 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
         for name, result in results.items()
     ]
     unit = say(
-        "How much of its lead over a wrong translation a right one loses, in nats, with the head's mean output in "
-        "its place."
+        "How many nats of its lead over a wrong translation the right one loses when the head's "
+        "output is replaced by its mean."
     )
     return [
         blocks.text(join((KIND_TITLES[AttentionKind(kind)], unit), " · "), tone="note"),
         blocks.maps(*pictures),
         blocks.table(
-            blocks.headings("Phenomenon", "pairs", "right by the sum", "right by the mean"),
+            blocks.headings("Phenomenon", "pairs", "correct by sum", "correct by mean"),
             rows,
-            caption=say("Sums of log-probabilities favour what is short: an omission is judged by the mean."),
+            caption=say("Sums of log-probabilities favour short translations, so omissions are judged by the mean."),
         ),
     ]
 
@@ -53,12 +53,15 @@ def phenomena(scene: Scene, kind: str) -> list[dict]:
 PANEL = Panel(
     "heads-phenomena",
     "Phenomena",
-    "Which head, when switched off, breaks agreement, and which a negation?",
+    "Which heads, when switched off, break agreement, and which negation?",
     say("Sennrich 2017"),
     phenomena,
     controls=(OF,),
     needs=(
-        Need(lambda scene: bool(scene.trust.phenomena), say("No contrastive pairs were measured in this direction.")),
+        Need(
+            lambda scene: bool(scene.trust.phenomena),
+            say("No contrastive pairs have been measured for this direction."),
+        ),
     ),
     paper="https://arxiv.org/abs/1612.04629",
 )

@@ -29,7 +29,7 @@ def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     selection = scene.selection
     maps = scene.trace.maps(selection.kind)
     if selection.query is None or selection.key is None:
-        return [blocks.note("Pin a cell in the explorer (a row and a column) to search by it.")]
+        return [blocks.note("Pin a cell on the Attention tab to search by it.")]
     places = cells.statistic_cells(selection.kind, maps.query_tokens, maps.key_tokens)
     named = [name for name, place in places.items() if place.cells[selection.query, selection.key]]
     pinned = blocks.paragraph(
@@ -39,7 +39,7 @@ def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     )
     if not named:
         strong = maps.weights[..., selection.query, selection.key]
-        none = blocks.paragraph("It is an example of none of the statistics: these heads put the most weight on it.")
+        none = blocks.paragraph("No statistic counts this cell. These heads put the most weight on it.")
         return [blocks.stack(pinned, none, _ranking(strong, say("weight on the cell")))]
     parts, allowed = [pinned], cells.allowed_cells(selection.kind, *maps.weights.shape[2:])
     for name in named:
@@ -54,7 +54,7 @@ def _by_cell(scene: Scene, survey: KindSurvey | None) -> list[dict]:
 def _ranking(values: np.ndarray, title: Words, now: np.ndarray | None = None) -> dict:
     """Rank the heads of one kind by a value [layers, heads]; now: the value in this sentence."""
     places = [divmod(int(at), values.shape[1]) for at in np.argsort(-values, axis=None)[:SHOWN]]
-    here = [] if now is None else [(say("here, now"), [blocks.number(now[at]) for at in places])]
+    here = [] if now is None else [(say("in this sentence"), [blocks.number(now[at]) for at in places])]
     return blocks.columns(
         (say("head"), [label_head(*at) for at in places]),
         (title, [blocks.bar(min(1.0, values[at])) for at in places]),
@@ -82,7 +82,7 @@ def _by_map(scene: Scene, survey: KindSurvey | None) -> list[dict]:
     order = [int(i) for i in np.argsort(-like_here, kind="stable") if i != own][:SHOWN]
     like_ever = map(blocks.number, survey.similarity[own][order]) if survey else ["–"] * len(order)
     title = say(
-        "{kind}, layer {layer}, head {head}: heads whose rows are like its own",
+        "{kind}, layer {layer}, head {head}: heads with similar rows",
         **labels.place(selection.kind, selection.layer, selection.head),
     )
     return [
@@ -120,9 +120,9 @@ def _describe(scene: Scene, survey: KindSurvey | None) -> list[dict]:
 PANEL = Panel(
     "heads-search",
     "Search by example",
-    "Which other heads, and which sentences, do what you see here? The head selected in the explorer is the "
-    "example, or the cell pinned there.",
+    "Which other heads and sentences show the pattern selected on the Attention tab?",
     say("Vig 2019"),
     search,
     paper="https://arxiv.org/abs/1906.05714",
+    method=say("The example is the head selected on the Attention tab, or the cell pinned there."),
 )

@@ -43,20 +43,18 @@ def overview(scene: Scene) -> list[dict]:
             blocks.work(
                 surveys.survey_work(scene.translator, scene.trace.direction).key,
                 say("Survey {n} sentences", n=surveys.PAGE_SENTENCES),
-                "These heads have not been surveyed yet. A survey reads this project's own sentences and measures "
-                "every head on each.",
+                "These heads have not been surveyed yet. A survey measures every head on this project's own sentences.",
             )
         ]
     if survey is None:
         return [
             blocks.paragraph(
-                "These heads have not been surveyed, and this project has no sentences of its own in their source "
-                "language."
+                "These heads have not been surveyed, and this project has no sentences in their source language."
             )
         ]
     rule = say(
-        "A name is given where the lower end of the 95% interval is above the threshold, and the value differs "
-        "from that of random rows with at most 5% false discoveries."
+        "A head gets a name if the lower end of the 95% interval exceeds the threshold and the value "
+        "differs from random rows at a false discovery rate of 5%."
     )
     count = (
         say("{n} of this project's own sentences.", n=survey.sentences)
@@ -66,7 +64,7 @@ def overview(scene: Scene) -> list[dict]:
     return [
         survey_block(survey, scene.trace),
         blocks.text(join((count, rule), " "), tone="note"),
-        blocks.slot(CARD, blocks.note("Choose a head to see its card.")),
+        blocks.slot(CARD, blocks.note("Select a head to see its card.")),
     ]
 
 
@@ -134,7 +132,7 @@ def _statistics_table(
             ]
         )
     return blocks.table(
-        blocks.headings("statistic", "mean", "95% interval", "random rows", "threshold", "here, now"),
+        blocks.headings("statistic", "mean", "95% interval", "random rows", "threshold", "in this sentence"),
         rows,
         marked=[index for index, name in enumerate(survey.statistics) if name in names],
     )
@@ -161,7 +159,7 @@ def _example_sentences(scene: Scene, survey: KindSurvey, layer: int, head: int, 
         if 0 <= line < len(lines)  # -1: no example
     ]
     caption = say(
-        "This project's own sentences in which it is highest, typical and lowest: {title}", title=STATISTICS[name].title
+        "Sentences of this project where it is highest, typical and lowest: {title}", title=STATISTICS[name].title
     )
     return blocks.table(["", say("sentence")], rows, caption=caption)
 

@@ -33,7 +33,7 @@ def other_models(scene: Scene) -> list[Translator]:
 def two_models(scene: Scene) -> list[dict]:
     models = other_models(scene)
     if not models:
-        return [blocks.paragraph("No other model on this page translates this direction.")]
+        return [blocks.paragraph("No other model on this page translates in this direction.")]
     return blocks.pick(say("Compare with"), [model.name for model in models], OTHER, compare(scene, models[0]))
 
 
@@ -51,7 +51,8 @@ def compare(scene: Scene, other: Translator) -> list[dict]:
     )
     comparison = compare_models((scene.translator, mine), (other, theirs))
     caption = say(
-        "Log-probability of each word in nats, the same translation forced on both models; without its end, </s>."
+        "Log-probability of each word, in nats. Both models are forced to write the same "
+        "translation; the end symbol </s> is left out."
     )
     columns = say("Word"), scene.translator.name, other.name
     return [
@@ -81,7 +82,7 @@ def probability_table(columns: Sequence[Words | str], rows: Sequence[str], pairs
 
 def layer_maps(similarity: Mapping[Side, np.ndarray]) -> dict:
     """Return maps of the CKA of every two layers, [layer, layer of the other model] for each side."""
-    note = say("CKA of every two layers, over words")
+    note = say("CKA of every pair of layers, over words")
     return blocks.maps(
         *(blocks.heatmap(values, SIDES[side], limit=1.0, note=note) for side, values in similarity.items())
     )
@@ -95,18 +96,15 @@ def head_pairs(kind: AttentionKind, alike: np.ndarray, widths: Sequence[int]) ->
         return f"{layer + 1}.{number + 1}"
 
     rows = [[*map(named, pair, widths), blocks.bar(alike[pair])] for pair in assign(alike)[:SHOWN]]
-    caption = say(
-        "Each head is paired with one of the other's so that all pairs together are most alike; the best come first."
-    )
-    table = blocks.table(blocks.headings("here", "its partner there", "same rows"), rows, caption=caption)
+    caption = say("Heads are paired one to one so that the total similarity is largest; the best pairs come first.")
+    table = blocks.table(blocks.headings("here", "partner in the other model", "same rows"), rows, caption=caption)
     return blocks.folded(KIND_TITLES[kind], table)
 
 
 PANEL = Panel(
     "heads-twins",
     "Two models, one sentence",
-    "Two models write the same sentence: at which words do they differ? And where both are Transformers: in which "
-    "layers, and which heads correspond?",
+    "Two models, the same translation: at which words do they differ, and which layers and heads correspond?",
     say("Kornblith et al. 2019"),
     two_models,
     actions={OTHER: compare_with},

@@ -24,7 +24,7 @@ NEURONS, DICTIONARY = "neurons", "dictionary"
 READ = 200  # sentences that are searched
 SHOWN, SENTENCES = 12, 3  # units in the table, and sentences for each
 MOST = 8192  # end of the slider of units
-KINDS = {NEURONS: say("neurons of the feed-forward"), DICTIONARY: say("a sparse dictionary of the stream")}
+KINDS = {NEURONS: say("feed-forward neurons"), DICTIONARY: say("sparse dictionary of the residual stream")}
 QUALITY = {DICTIONARY: say("this dictionary"), "random": say("as many random directions"), NEURONS: say("neurons")}
 LAYER = Slider(say("Encoder layer"), 1, lambda config: config.num_encoder_layers, 3, name="layer")
 KIND = Choice(say("Units"), KINDS, NEURONS, name="units")
@@ -55,7 +55,7 @@ def units(scene: Scene, layer: int, kind: str, unit: int, strength: int) -> list
             blocks.work(
                 read.peaks.key,
                 say("Read {n} sentences", n=READ),
-                "What activates a unit is found on this project's own sentences. They are read once for each layer.",
+                "To find out, the model reads this project's own sentences once per layer.",
             )
         ]
     qualities = _qualities(scene) if read.dictionary else []
@@ -95,11 +95,11 @@ def _table(scene: Scene, read: Units) -> dict:
             ]
         )
     caption = say(
-        "Measured: of {n} units, those that this sentence activates most, and this project's own sentences that "
-        "activate each most, with the word in brackets.",
+        "Measured. Of {n} units, those that this sentence activates most, with the sentences of this "
+        "project that activate each one most (the word in brackets).",
         n=values.shape[1],
     )
-    columns = (say("unit"), say("here at"), say("of its largest"), *(str(n + 1) for n in range(SENTENCES)))
+    columns = (say("unit"), say("active at"), say("share of its maximum"), *(str(n + 1) for n in range(SENTENCES)))
     return blocks.table(columns, rows, caption=caption)
 
 
@@ -114,14 +114,16 @@ def _steering(scene: Scene, read: Units, unit: int, strength: int) -> list[dict]
     """Draw the translation as it is and with a unit added."""
     if not strength:
         return [
-            blocks.note("Choose a unit by its number, then move the strength: its direction is added to every token.")
+            blocks.note(
+                "Choose a unit by its number, then set the strength: the unit's direction is added to every token."
+            )
         ]
     steered_trace = _translate_with(scene, read, unit, strength)
     kind = DICTIONARY if read.dictionary else NEURONS
     recipe = {"layer": read.layer + 1, "units": kind, "unit": unit, "strength": strength}
     return [
         compare_translations(scene.trace, say("With unit {n}", n=str(unit)), steered_trace),
-        blocks.translate(say("Show it on every tab"), **recipe),
+        blocks.translate(say("Show on every tab"), **recipe),
     ]
 
 
@@ -132,7 +134,7 @@ def _translate_with(scene: Scene, read: Units, unit: int, strength: int) -> Tran
     """
     written = read.directions
     if unit > len(written):
-        raise Refusal("There are {n} units here, and no number {unit}.", n=len(written), unit=str(unit))
+        raise Refusal("There is no unit {unit}: this layer has {n} units.", n=len(written), unit=str(unit))
     peaks, _ = read.peaks.result()
     usual = float(np.sort(peaks[:, unit - 1])[-SENTENCES:].mean())
     vector = (written[unit - 1] * usual).float().cpu().numpy()
@@ -165,8 +167,9 @@ def _qualities(scene: Scene) -> list[dict]:
     ]
     columns = ("", say("loss recovered"), say("variance explained"), say("active at once (L0)"), say("dead"))
     caption = say(
-        "Is it worth it? The stream after layer {layer}, rebuilt by so many units, on sentences not used in training: "
-        "how probable the model's own translations stay, from the stream's mean (0) to the stream itself.",
+        "Reconstruction quality: the residual stream after layer {layer}, rebuilt from this many "
+        "units, on held-out sentences. Loss recovered is 0 for the stream's mean and 1 for the "
+        "stream itself.",
         layer=fitted.layer + 1,
     )
     return [blocks.table(columns, rows, caption=caption)]
@@ -175,8 +178,7 @@ def _qualities(scene: Scene) -> list[dict]:
 PANEL = Panel(
     NAME,
     "Units",
-    "What activates a single neuron, and what a unit of a sparse dictionary? See whether a unit's sentences have "
-    "a meaning in common, then turn it up and read the translation.",
+    "What activates a single neuron, or a unit of a sparse dictionary?",
     say("Gao et al. 2024"),
     units,
     controls=(LAYER, KIND, UNIT, STRENGTH),
@@ -188,4 +190,7 @@ PANEL = Panel(
     ),
     translate=translate_with_unit,
     paper="https://arxiv.org/abs/2406.04093",
+    method=say(
+        "Check whether a unit's sentences have a meaning in common, then turn the unit up and read the translation."
+    ),
 )

@@ -34,13 +34,13 @@ def add_and_norm(scene: Scene, side: str, layer: int, sublayer: int, token: int)
             (say("length"), map(blocks.number, sums.before)),
             (say("norm scales by"), map(blocks.number, sums.scale)),
             (say("normed"), blocks.strips(sums.normed[:, :48], names)),
-            (say("length of what f adds"), map(blocks.number, sums.added)),
+            (say("length of f"), map(blocks.number, sums.added)),
             (say("cosine to x"), map(blocks.number, sums.cosine)),
             (say("length after"), map(blocks.number, sums.after)),
             marked=(at,),
             caption=say(
-                "The first 48 dimensions, each column on one scale. A cosine near 0: f adds something "
-                "new; below 0: it takes something back."
+                "The first 48 dimensions, each column on one scale. Cosine near 0: f adds something new; "
+                "below 0: it removes something."
             ),
         ),
         *_formula(stations.layer_norm(sublayer_record, at), names[at], at + 1, norm_first=config.norm_first),
@@ -60,7 +60,7 @@ def _formula(norm: stations.NormNumbers, token: str, number: int, *, norm_first:
         formula, source = "RMS(x) = γ · x / √(mean(x²) + ε)", "Zhang and Sennrich 2019"
         numbers = f"= γ · x / √({variance} + {epsilon})"
         parts = {"x": norm.x, "÷ √(mean(x²) + ε)": norm.normed, "γ": norm.gain, "· γ": norm.output}
-        facts = [blocks.fact("The mean, which stays in", norm.x.mean(), "a layer norm would take it away")]
+        facts = [blocks.fact("Mean (kept)", norm.x.mean(), "a layer norm would remove it")]
     else:
         formula, source = "LN(x) = γ · (x − μ) / √(σ² + ε) + β", "Ba et al. 2016"
         numbers = f"= γ · (x − ({mean})) / √({variance} + {epsilon}) + β"
@@ -99,8 +99,7 @@ def _formula(norm: stations.NormNumbers, token: str, number: int, *, norm_first:
 PANEL = Panel(
     "add-norm",
     "Add & norm",
-    "One sub-layer adds its vector to each token's stream; a layer norm brings every stream to mean 0 and "
-    "variance 1 before its gain and bias. Look at how much is added, and in which direction.",
+    "How much does a sub-layer add to each token's residual stream, and in which direction?",
     say("Paper, section {n}", n="3.1"),
     add_and_norm,
     controls=(
@@ -110,4 +109,5 @@ PANEL = Panel(
         Slider(say("Token"), 1, 64, 2, of=count_tokens),
     ),
     needs=(RESIDUAL,),
+    method=say("A layer norm brings every stream to mean 0 and variance 1 before its gain and bias."),
 )

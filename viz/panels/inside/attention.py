@@ -68,7 +68,7 @@ def attention(scene: Scene, kind: str, layer: int, head: int, query: int, dropou
             say("Entropy without ÷ √{width}", width=width),
             _bits(wrong),
             say(
-                "as if {n} did: scores {factor} times as far apart",
+                "as if {n} keys did: scores {factor} times as far apart",
                 n=f"{2**wrong:.1f}",
                 factor=blocks.compact(width**0.5),
             ),
@@ -119,7 +119,7 @@ def _all_queries(scene: Scene, place: tuple, width: int) -> list[dict]:
     divided = scene.translator.config.scale_scores
     formula = f"Q Kᵀ{f' / √{width}' * divided}{' + B' * (scores.bias is not None)}"
     limit, closed = np.abs(scores.scaled).max(), int(np.isinf(scores.masked).sum())
-    note = say("{n} cells closed: later tokens", n=closed) if closed else say("nothing is closed")
+    note = say("{n} cells masked: later tokens", n=closed) if closed else say("nothing is masked")
     return [
         blocks.paragraph(
             "All queries of this head at once, [query, key]; the row above is framed. Largest error of its weights: "
@@ -137,10 +137,10 @@ def _all_queries(scene: Scene, place: tuple, width: int) -> list[dict]:
 PANEL = Panel(
     "attention",
     "One query",
-    "One query looks at every key, from left to right: multiply, add up, divide by √d_k, mask, softmax, and "
-    "take that share of each value. Follow the row with the largest weight.",
+    "How one query attends: dot products, ÷ √d_k, mask, softmax, then a weighted sum of the values.",
     say("Paper, equation {n}", n="1"),
     attention,
     controls=(KIND, LAYER, HEAD, QUERY, DROPOUT),
     needs=(MASKED, DIVIDED_OR_BIASED),
+    method=say("The row with the largest weight is marked."),
 )

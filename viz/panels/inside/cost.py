@@ -18,22 +18,22 @@ def cost(scene: Scene) -> list[dict]:
     steps, (whole, cached) = len(times.uncached), times.rows
     totals = [float(1000 * seconds.sum()) for seconds in (times.uncached, times.cached)]
     picture = plot_curves(
-        {say("from the start"): 1000 * times.uncached, say("over the cache"): 1000 * times.cached},
+        {say("without the cache"): 1000 * times.uncached, say("with the cache"): 1000 * times.cached},
         x=np.arange(1, steps + 1),
         x_title=say("step"),
         y_title=say("milliseconds, measured"),
     )
     return [
         blocks.facts(
-            blocks.fact("From the start", f"{totals[0]:.1f} ms", "{n} rows of the decoder, 1 + 2 + … + T", n=whole),
-            blocks.fact("Over the cache", f"{totals[1]:.1f} ms", "{n} rows, one a step", n=cached),
+            blocks.fact("Without the cache", f"{totals[0]:.1f} ms", "{n} rows of the decoder, 1 + 2 + … + T", n=whole),
+            blocks.fact("With the cache", f"{totals[1]:.1f} ms", "{n} rows, one per step", n=cached),
             blocks.fact("Rows saved", f"{whole / cached:.1f} ×", "exact; the time depends on what else runs here"),
-            blocks.fact("Largest error", times.error, "of any logit between the two ways"),
+            blocks.fact("Largest error", times.error, "of any logit, between the two"),
         ),
-        blocks.figure(picture, height=300, label=say("Milliseconds of each step, from the start and over the cache")),
+        blocks.figure(picture, height=300, label=say("Milliseconds of each step, without and with the cache")),
         blocks.note(
-            "Measured just now, on the first {n} steps of this translation, {most} at most. A short sentence "
-            "hardly shows it: what a step costs besides its rows is then the larger part.",
+            "Measured just now on the first {n} steps of this translation (at most {most}). Short "
+            "sentences hardly show the effect, because fixed costs per step dominate.",
             n=steps,
             most=MAX_STEPS,
         ),
@@ -43,9 +43,12 @@ def cost(scene: Scene) -> list[dict]:
 PANEL = Panel(
     "cost",
     "Cost of decoding",
-    "To write the next token, all rows before it could be computed anew. Their keys and values are the same as at "
-    "the step before: a cache keeps them, and each step computes one row.",
+    "How much time does the key-value cache save when the model writes one token after another?",
     say("Paper, section {n}", n="3.1"),
     cost,
     of_any_network=True,
+    method=say(
+        "Without a cache, every step computes all earlier rows again. Their keys and values do not "
+        "change, so a cache keeps them and each step computes one row."
+    ),
 )

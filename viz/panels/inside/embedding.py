@@ -53,9 +53,9 @@ def embedding(scene: Scene, side: str) -> list[dict]:
 PANEL = Panel(
     "embedding",
     "Token + position",
-    "A token's embedding, in most models times √d_model, plus the code of its position: this is what enters the "
-    "first layer. Compare the lengths: which of the two is louder?",
+    "What enters the first layer is a token's embedding plus its position code. Which of the two is larger?",
     say("Paper, sections {n}", n="3.4, 3.5"),
     embedding,
     controls=(SIDE,),
+    method=say("Most models multiply the embedding by √d_model first."),
 )

@@ -27,12 +27,13 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
     shared = [int(u) for u in busy.argsort()[::-1][:5] if busy[u] > 1]
     common = ", ".join(f"{u} (× {busy[u]})" for u in shared) or say("none")
     smooth_note = blocks.note(
-        "{name} lets a little of what is below 0 through: no unit is ever quite silent. Those above 0 are counted.",
+        "{name} lets a little of the negative values through, so no unit is ever exactly zero. Units "
+        "above 0 are counted.",
         name=formulas.ACTIVATIONS[config.activation],
     )
     title = say("Layer {layer}: the {n} most active of {all} hidden units", layer=index + 1, n=len(loudest), all=width)
     times_d_model = say(
-        "{factor} × d_model; in the paper 4 ×, 2048 of 512. Tutorials choose other factors for it",
+        "{factor} × d_model; the paper uses 4 × (2048 for 512), tutorials other factors",
         factor=blocks.compact(width / config.d_model).removesuffix(".00"),
     )
     return [
@@ -53,7 +54,7 @@ def feed_forward(scene: Scene, side: str, layer: int) -> list[dict]:
 PANEL = Panel(
     "feed-forward",
     "Feed-forward",
-    "Wider inside, and mostly silent: only some units are above zero. Do similar words activate the same units?",
+    "Only some hidden units are above zero. Do similar words activate the same ones?",
     say("Paper, section {n}", n="3.3"),
     feed_forward,
     controls=(SIDE, LAYER_OF_SIDE),

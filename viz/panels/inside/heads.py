@@ -60,8 +60,9 @@ def _parts(joined: JoinedHeads, selected: int) -> dict:
         foot=[say("sum"), "", "", output, _length(joined.output), "100%"],
         marked=(selected,),
         caption=say(
-            "Share: how much of the output's squared length lies in a part's direction, measured exactly; a part "
-            "that points against the others has a negative one. The first 48 dimensions of the output are shown."
+            "Share: how much of the output's squared length a part accounts for (exact); a part that "
+            "points against the others has a negative share. The first 48 dimensions of the output are "
+            "shown."
         ),
     )
 
@@ -77,9 +78,12 @@ def _share(share: float) -> dict:
 PANEL = Panel(
     "heads",
     "Heads",
-    "Attention ends here: the heads' contexts are placed side by side, and W_O turns them into one vector that "
-    "is added to the residual stream. Some heads speak much louder than others.",
+    "How do the heads' outputs become one vector?",
     say("Paper, section {n}", n="3.2.2"),
     combine_heads,
     controls=(KIND, LAYER, QUERY),
+    method=say(
+        "The heads' contexts are concatenated, and W_O projects them to one vector that is added to the "
+        "residual stream. Some heads contribute far more than others."
+    ),
 )

@@ -61,7 +61,7 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
         blocks.columns(
             (say("Kernel"), [kernel.name for kernel in every]),
             ("K", [blocks.symbols(kernel.formula) for kernel in every]),
-            (say("where it is from"), [kernel.source for kernel in every]),
+            (say("source"), [kernel.source for kernel in every]),
             (say("error of the fit"), map(blocks.number, errors)),
             marked=(list(KERNELS).index(name),),
             caption=say(
@@ -75,10 +75,12 @@ def kernels(scene: Scene, name: str, tenths: int, points: int) -> list[dict]:
 PANEL = Panel(
     "kernels",
     "Kernels",
-    "A prediction is a mean of what was seen, weighted by how near it is: attention, fifty years earlier. Move "
-    "the bandwidth until the curve is neither jagged nor flat, then put q·k / √d_k in the kernel's place.",
+    "Attention fifty years earlier: a kernel predicts by averaging the data, weighted by distance.",
     say("Paper, section {n}", n="3.2.1"),
     kernels,
     controls=(CHOICE, Slider(say("Bandwidth, in tenths"), 1, 30, 5), Slider(say("Points"), 5, 100, 40)),
     of_any_network=True,
+    method=say(
+        "Adjust the bandwidth until the curve is neither jagged nor flat, then replace the kernel by q·k / √d_k."
+    ),
 )

@@ -27,7 +27,7 @@ def lenses(scene: Scene, words: int) -> list[dict]:
         blocks.columns(
             (say("The decoder reads"), names),
             (say("and writes"), map(translator.tokenizer.decode, ids)),
-            caption=say("Measured: each layer's stream in place of the encoder's output."),
+            caption=say("Measured: each layer's residual stream replaces the encoder's output."),
         ),
     ]
 
@@ -60,7 +60,7 @@ def _words(scene: Scene, names: tuple[Words, ...], words: int) -> list[dict]:
             (say("Token"), [blocks.token(labels.display(token)) for token in tokens]),
             *((name, [cell(layer, i) for i in range(len(tokens))]) for layer, name in enumerate(names)),
             caption=say(
-                "Darker: the lens is surer of its first word. Framed: a piece of the translation. A proxy, from mean "
+                "Darker: more certain of its first word. Framed: a piece of the translation. A proxy: mean "
                 "slopes over {n} sentences; nothing was changed.",
                 n=scene.lenses.sentences,
             ),
@@ -76,13 +76,13 @@ def _measured(lenses: Lenses) -> list[dict]:
     rates = lenses.hit_rates.values()
     return [
         blocks.columns(
-            (say("Sentences it never saw"), [DOMAINS.get(name, name) for name in lenses.hit_rates]),
+            (say("Held-out sentences"), [DOMAINS.get(name, name) for name in lenses.hit_rates]),
             (say("how many"), [str(rate.sentences) for rate in rates]),
             (say("their own words"), [blocks.bar(rate.own[-1]) for rate in rates]),
             (say("another sentence's words"), [blocks.bar(rate.other[-1]) for rate in rates]),
             caption=say(
-                "After the last layer: for how many source tokens a piece of the sentence's reference is among the "
-                "ten best, and, as a control, a piece of another sentence's."
+                "After the last layer: the share of source tokens with a piece of the reference among the "
+                "ten best, and as a control with a piece of another sentence's reference."
             ),
         )
     ]
@@ -96,4 +96,5 @@ PANEL = Panel(
     lenses,
     controls=(Slider(say("Words per cell"), 1, 5, 2),),
     paper="https://aclanthology.org/2024.findings-naacl.296/",
+    method=say("Look at where a word's meaning is settled, and at words of several meanings."),
 )

@@ -22,7 +22,7 @@ def logits(scene: Scene, step: int) -> list[dict]:
     config = scene.translator.config
     banned = ", ".join(labels.display(token) for token in scene.translator.tokenizer.tokens(config.banned_ids[:6]))
     never = blocks.note(
-        "Whatever their probability, decoding never chooses {n} of the tokens: {tokens}",
+        "Decoding never chooses {n} of the tokens, however probable they are: {tokens}",
         n=len(config.banned_ids),
         tokens=banned + " …" * (len(config.banned_ids) > 6),
     )
@@ -41,7 +41,7 @@ def logits(scene: Scene, step: int) -> list[dict]:
                     ("exp(logit − log Σ)", map(blocks.number, np.exp(candidates.logits - candidates.log_sum))),
                     (say("probability"), [blocks.bar(p, blocks.compact(p)) for p in candidates.probabilities]),
                     marked=np.flatnonzero(candidates.ids == trace.target_ids[at]).tolist(),
-                    caption=say("The best 20 of the whole vocabulary; the token taken is marked."),
+                    caption=say("The 20 most probable tokens of the whole vocabulary; the chosen one is marked."),
                 ),
                 blocks.facts(
                     ("log Σ exp(logits)", blocks.compact(candidates.log_sum), over_tokens),

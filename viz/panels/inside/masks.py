@@ -24,7 +24,7 @@ TITLES = {
     "both": (AttentionKind.DECODER_SELF, say("Decoder: padding and future")),
     "cross": (AttentionKind.CROSS, say("Cross-attention: target × source")),
 }
-OPEN = (say("closed"), say("open"))
+OPEN = (say("masked"), say("open"))
 
 
 def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
@@ -35,11 +35,11 @@ def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
     needless = padding.measure_target_padding(scene.translator, batch)
     places = {kind: replace(scene.selection, kind=kind).clamp(scene.trace) for kind in scene.trace.kinds}
     explained = (
-        blocks.note("A cell is open where the query of its row may look at the key of its column.")
+        blocks.note("A cell is open if the query of its row may attend to the key of its column.")
         if content == MASKS
         else blocks.note(
-            "The weights of layer {layer}, head {head}, from one pass over both sentences. A row of padding has "
-            "weights too; nobody reads them.",
+            "The weights of layer {layer}, head {head}, from one pass over both sentences. Rows of "
+            "padding have weights too, but they are never used.",
             layer=places[AttentionKind.CROSS].layer + 1,
             head=places[AttentionKind.CROSS].head + 1,
         )
@@ -67,13 +67,13 @@ def show_masks(scene: Scene, content: str, second: str) -> list[dict]:
                 n=int(batch.causal.sum()),
             ),
             blocks.fact(
-                "Weight on closed cells", max(closed.values()), "the largest of all layers and heads, measured"
+                "Weight on masked cells", max(closed.values()), "the largest of all layers and heads, measured"
             ),
-            blocks.fact("A padding mask for the decoder", needless, "the most that it would change at a real token"),
+            blocks.fact("A padding mask for the decoder", needless, "the largest change at any real token"),
         ),
         blocks.note(
-            "Why this decoder has no padding mask of its own: padding is on the right, where no real token may "
-            "look anyway. The output of the padding rows is never read."
+            "This decoder needs no padding mask: padding is on the right, where no real token may attend "
+            "anyway, and the output of padding rows is never used."
         ),
         *_closed_row(output, batch),
     ]
@@ -123,18 +123,19 @@ def _closed_row(output: ForwardOutput, batch: padding.BatchMasks) -> list[dict]:
     infinite, replaced, added = padding.mask_whole_row(scores[:8])
     variants = [
         (say("scores"), "q·k / √d_k", scores[:8]),
-        (say("closed by −∞"), "softmax(−∞, −∞, …) = 0 / 0", infinite),
+        (say("masked by −∞"), "softmax(−∞, −∞, …) = 0 / 0", infinite),
         (say("−1e9 in place of the score"), "softmax(−1e9, −1e9, …) = 1 / n", replaced),
         (say("−1e9 added to the score"), "softmax(s₁ − 1e9, s₂ − 1e9, …)", added),
     ]
     tokens = [labels.display(token) for token in batch.tokens[0][:8]]
     return [
         blocks.table(
-            (say("A row that is fully closed"), say("formula"), *tokens),
+            (say("A fully masked row"), say("formula"), *tokens),
             [[name, formula, *map(blocks.number, numbers)] for name, formula, numbers in variants],
             caption=say(
-                "Minus infinity shows that something is wrong, in every later number; −1e9 hides it: a row that may "
-                "see nothing sees everything equally. Here position 0 is always open, so no row is ever closed."
+                "With −∞ the error shows in every later number; −1e9 hides it: a row that may attend to "
+                "nothing attends to everything equally. Here position 0 is always open, so this never "
+                "happens."
             ),
         )
     ]
@@ -143,8 +144,7 @@ def _closed_row(output: ForwardOutput, batch: padding.BatchMasks) -> list[dict]:
 PANEL = Panel(
     "masks",
     "Masks",
-    "Cells without colour are masked. Padding closes whole columns, since a shorter sentence"
-    " has nothing there; causality closes the future.",
+    "Which cells may attention use? Padding masks whole columns, causality masks the future.",
     say("Paper, section {n}", n="3.2.3"),
     show_masks,
     controls=(SHOWN, Text(say("A second, shorter sentence for the batch (empty: the first words of this one)"))),

@@ -47,8 +47,8 @@ def plain(scene: Scene, which: str, layer: int, head: int) -> list[dict]:
             (say("entropy, mean"), [say("{bits} bits", bits=f"{entropy_bits(w).mean():.2f}") for w in weights]),
             (say("asymmetry of the scores"), [blocks.number(asymmetry(score)) for score in scores]),
             caption=say(
-                "Own weight: what a token gives to itself. Asymmetry: the largest difference between what a asks of b "
-                "and b of a, in standard deviations of the scores."
+                "Own weight: what a token gives to itself. Asymmetry: the largest difference between a's "
+                "score for b and b's score for a, in standard deviations of the scores."
             ),
         ),
         blocks.facts(
@@ -66,9 +66,12 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> float:
 PANEL = Panel(
     "plain",
     "Without weights",
-    "Let tokens attend by their embeddings alone: a vector is most like itself, so each token attends almost "
-    "only to itself, and a asks of b what b asks of a. Beside it is a trained head, which is free of both.",
+    "Attention without weights: each token attends almost only to itself. A trained head does not.",
     say("Paper, section {n}", n="3.2"),
     plain,
     controls=(INPUT, LAYER, HEAD),
+    method=say(
+        "A vector is most similar to itself, and without weights a's score for b equals b's score for "
+        "a. A trained head is free of both."
+    ),
 )

@@ -71,7 +71,7 @@ def project(scene: Scene, kind: str, layer: int, head: int) -> list[dict]:
                 "x W + b, computed again, against the model's own Q, K and V",
             ),
             (say("Numbers in the three matrices"), blocks.compact(3 * d_model * joined), f"3 · {d_model} · {joined}"),
-            (say("Numbers that make one head"), blocks.compact(3 * d_model * width), f"3 · {d_model} · {width}"),
+            (say("Numbers in one head"), blocks.compact(3 * d_model * width), f"3 · {d_model} · {width}"),
         ),
     ]
 
@@ -103,10 +103,9 @@ def _limit(part: Projection) -> float:
 PANEL = Panel(
     "projections",
     "Q, K, V",
-    "Attention starts at x, not at q: three matrices make queries, keys and values of one stream or of two, and "
-    "each head gets its own slice of the columns. Point at a cell, or go there with the arrow keys, for its "
-    "number.",
+    "Three matrices turn the residual stream into queries, keys and values; each head gets its own columns.",
     say("Paper, section {n}", n="3.2.2"),
     project,
     controls=(KIND, LAYER, HEAD),
+    method=say("Point at a cell, or move there with the arrow keys, to read its number."),
 )

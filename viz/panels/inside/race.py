@@ -31,7 +31,7 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
     shapes = np.array([(*tensors.queries.shape, tensors.module.num_heads) for tensors in inputs.values()])
     batches, lengths, widths, head_counts = shapes.T
     uneven = blocks.note(
-        "{heads} heads do not divide d_model {asked} evenly: computed with {d_model}.",
+        "d_model {asked} is not divisible by {heads} heads: computed with {d_model}.",
         heads=heads,
         asked=d_model,
         d_model=width,
@@ -55,8 +55,8 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
             (say("largest difference"), [blocks.number(comparison.output_difference) for comparison in comparisons]),
             (say("relative"), [blocks.number(comparison.relative) for comparison in comparisons]),
             caption=say(
-                "Median time of the runs, the two ways taking turns, just now on this machine ({device}). The "
-                "difference is that of the outputs; relative: as a share of the largest output.",
+                "Median time of alternating runs, measured just now on this machine ({device}). Difference: "
+                "between the outputs; relative: as a share of the largest output.",
                 device=str(translator.device).upper(),
             ),
         ),
@@ -67,8 +67,7 @@ def race(scene: Scene, batch: int, length: int, d_model: int, heads: int, runs: 
 PANEL = Panel(
     "race",
     "Heads race",
-    "The paper's formula loops over the heads; the model computes all of them at once. The numbers agree up to "
-    "rounding; when do the times? Try one long sentence, then many short ones.",
+    "A loop over the heads, as in the paper, against all heads at once: which is faster?",
     say("Paper, section {n}", n="3.2.2"),
     race,
     controls=(
@@ -79,4 +78,5 @@ PANEL = Panel(
         Slider(say("Maximum runs"), 1, 50, 10),
     ),
     button=Button(say("Measure again")),
+    method=say("The results agree up to rounding. Try one long sentence, then many short ones."),
 )

@@ -40,10 +40,13 @@ def residual(scene: Scene, side: str) -> list[dict]:
 PANEL = Panel(
     "residual",
     "Residual stream",
-    "Every sub-layer adds to one stream and never overwrites it. With norms before the sub-layers it grows: a late "
-    "layer has to speak louder to be heard. With norms after them each norm sets its length anew.",
+    "How does the residual stream grow? Every sub-layer adds to it, and none overwrites it.",
     say("Paper, section {n}", n="3.1"),
     residual,
     controls=(SIDE,),
     needs=(RESIDUAL,),
+    method=say(
+        "With norms before the sub-layers, the stream grows, and late layers must add larger vectors to "
+        "matter. With norms after them, each norm resets its length."
+    ),
 )

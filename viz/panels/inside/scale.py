@@ -59,8 +59,9 @@ def scale(scene: Scene, width: int, kind: str, layer: int, head: int) -> list[di
             plain[at],
             divided[at],
             say(
-                "Measured on random vectors, {keys} keys per query. The size of the gradient: the Frobenius norm of "
-                "the derivative of the weights with respect to the scores. Near 0, nothing gets through to learn from.",
+                "Measured on random vectors, {keys} keys per query. Gradient size: the Frobenius norm of the "
+                "derivative of the weights with respect to the scores. Near 0, there is nothing left to "
+                "learn from.",
                 keys=KEYS,
             ),
         ),
@@ -77,8 +78,8 @@ def _in_the_model(scene: Scene, kind: str, layer: int, head: int) -> dict:
         sharpness(divided * scene.translator.config.of(attention.side).d_head ** 0.5),
         sharpness(divided),
         say(
-            "The same for this sentence's own queries and keys. A trained model may choose its own scale: its scores "
-            "need not have variance 1."
+            "The same for this sentence's queries and keys. A trained model can learn its own scale, so "
+            "its scores need not have variance 1."
         ),
     )
 
@@ -98,10 +99,10 @@ def _table(title: Words, plain: Sharpness, divided: Sharpness, caption: Words) -
 PANEL = Panel(
     "scale",
     "√d_k",
-    "The longer the vectors, the further apart their dot products: without the division a softmax soon gives "
-    "everything to one key, and its gradient dies. Move d_k and watch both lines.",
+    "Why divide by √d_k? Without it, the softmax saturates and its gradient vanishes.",
     say("Paper, section {n}", n="3.2.1"),
     scale,
     controls=(Slider("d_k", 1, WIDEST, 64), KIND, LAYER, HEAD),
     needs=(MASKED, SCALED),
+    method=say("The longer the vectors, the more their dot products spread. Move d_k and watch both lines."),
 )

@@ -29,7 +29,7 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
         pairs = zip(scoring.scores, stages.allowed)
         return [blocks.number(score) if allowed else say("masked") for score, allowed in pairs]
 
-    trained = {True: say("trained"), False: say("an illustration: never trained so")}
+    trained = {True: say("trained"), False: say("illustration only: not trained this way")}
     return [
         blocks.stack(blocks.text(title), blocks.bars(*charts)),
         blocks.folded(
@@ -38,16 +38,16 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
                 (say("Key"), map(blocks.token, keys)), *((scoring.name, scores(scoring)) for scoring in scorings)
             ),
             blocks.table(
-                blocks.headings("Function", "score", "where it is from", "in this model"),
+                blocks.headings("Function", "score", "source", "in this model"),
                 [[scoring.name, scoring.formula, scoring.source, trained[scoring.trained]] for scoring in scorings],
                 marked=(0,),
             ),
         ),
         blocks.note(
-            "General and additive attention have weights of their own (W, U, v); here they are drawn at random "
-            "from a fixed seed, so their scores show the shape of the computation and no knowledge. A cosine stays "
-            "between −1 and 1, so its weights can never be far apart. The Gaussian kernel's width² is √d_k: then "
-            "it is the scaled dot product less |k|² / (2√d_k), which favours short keys."
+            "General and additive attention have weights of their own (W, U, v). Here these are random "
+            "with a fixed seed, so their scores show only the shape of the computation. A cosine lies "
+            "between −1 and 1, so its weights can never be far apart. The Gaussian kernel's width² is "
+            "√d_k, which makes it the scaled dot product minus |k|² / (2√d_k): it favours short keys."
         ),
     ]
 
@@ -55,10 +55,10 @@ def scoring(scene: Scene, kind: str, layer: int, head: int, query: int) -> list[
 PANEL = Panel(
     "scoring",
     "Scoring",
-    "Six ways to score the same query against the same keys. Only the scaled dot product was trained here; "
-    "look at how sharply the others would have chosen.",
+    "Six ways to score a query against the same keys. How sharply would each choose?",
     say("Paper, section {n}", n="3.2.1"),
     scoring,
     controls=(KIND, LAYER, HEAD, QUERY),
     needs=(MASKED, SCALED),
+    method=say("Only the scaled dot product was trained here."),
 )

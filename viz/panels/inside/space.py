@@ -39,28 +39,29 @@ def embedding_space(scene: Scene, word: str, sum_of: str) -> list[dict]:
     tried = [
         blocks.facts(
             blocks.fact(
-                "Sums of words that hold",
+                "Word analogies that work",
                 f"{len(holding) / max(1, len(whole)):.0%}",
-                "{n} of {total}, of all whose words are single pieces",
+                "{n} of {total} whose words are single pieces",
                 n=len(holding),
                 total=len(whole),
             )
         ),
         blocks.columns(
-            (say("Sum of words"), [blocks.token(analogy.text) for analogy in analogies]),
+            (say("Word analogy"), [blocks.token(analogy.text) for analogy in analogies]),
             (say("expected"), [blocks.token(analogy.expected) for analogy in analogies]),
             (say("nearest piece"), [blocks.token(labels.display(analogy.nearest.token)) for analogy in analogies]),
             (say("cosine"), [blocks.number(analogy.nearest.cosine) for analogy in analogies]),
-            (say("holds"), map(rank, analogies)),
+            (say("works"), map(rank, analogies)),
             (say("of several pieces"), [", ".join(analogy.split_words) or "–" for analogy in analogies]),
             caption=say(
-                "The words of a sum are left out of its answers. A word of several pieces is the mean of their "
-                "vectors; its rank is where that mean would stand, and no proof where it shares a piece with the sum."
+                "The words of an analogy are excluded from its answers. A word of several pieces is the mean "
+                "of their vectors; its rank is where that mean would be, and proves nothing if it shares a "
+                "piece with the analogy."
             ),
         ),
     ]
     if not analogies:
-        tried = [blocks.paragraph("None of our sums is in this model’s languages: type one of your own.")]
+        tried = [blocks.paragraph("None of our analogies is in this model’s languages: type your own.")]
     return [
         blocks.formula("cos(a, b) = a·b / (|a| |b|)", say("of rows of the output embedding")),
         blocks.row(*(_neighbours(translator, text) for text in (word, expression) if text), blocks.stack(*tried)),
@@ -80,11 +81,11 @@ def _neighbours(translator: Translator, text: str) -> dict:
         blocks.columns(
             (say("Piece"), [blocks.token(labels.display(neighbour.token)) for neighbour in neighbours]),
             (say("cosine"), [blocks.bar(max(0.0, n.cosine), blocks.compact(n.cosine)) for n in neighbours]),
-            caption=say("The nearest to {sum} of {n} pieces.", sum=expression, n=size),
+            caption=say("The nearest to {sum} among {n} pieces.", sum=expression, n=size),
         ),
         *(
             blocks.note(
-                "{word} is {n} pieces here, {pieces}: the mean of their vectors.",
+                "{word} consists of {n} pieces here ({pieces}); the mean of their vectors is used.",
                 word=word,
                 n=len(pieces),
                 pieces=" ".join(map(labels.display, translator.tokenizer.tokens(pieces))),
@@ -102,12 +103,12 @@ def _neighbours(translator: Translator, text: str) -> dict:
 PANEL = Panel(
     "space",
     "Embedding space",
-    "Nobody told the model what words mean; it only learned to translate. Yet words that are used alike lie "
-    "close together, and some relations have a direction of their own. Which ones hold is computed, not chosen.",
+    "Which words lie close together, and which relations have a direction? The model only learned to translate.",
     say("Paper, section {n}", n="3.4"),
     embedding_space,
     controls=(
         Text(say("A word"), known=longest_piece),
         Text(say("Word analogy (empty: the first that works)"), placeholder="king − man + woman = queen"),
     ),
+    method=say("Which analogies work is computed, not chosen."),
 )

@@ -44,9 +44,9 @@ def steering(scene: Scene, towards: str, away: str, layer: int, strength: int) -
                 float(np.linalg.norm(vector)) * abs(strength) / PERCENT,
                 "to every token of the source",
             ),
-            blocks.fact("Mean length of the stream there", float(stream.norm(dim=-1).mean()), "for scale"),
+            blocks.fact("Mean length of the residual stream there", float(stream.norm(dim=-1).mean()), "for scale"),
         ),
-        blocks.translate(say("Show it on every tab"), **recipe),
+        blocks.translate(say("Show on every tab"), **recipe),
         {
             "type": "link",
             "text": say("Link to this recipe"),
@@ -90,9 +90,7 @@ def _initial_text(which: int) -> Callable[[TranslationTrace, Translator], str]:
 PANEL = Panel(
     NAME,
     "Steering",
-    "The difference between two sentences in the encoder, averaged over their tokens, is a direction. It is "
-    "added to every token of your sentence after one layer: move the strength, and read what the model then "
-    "writes.",
+    "Add the difference between two other sentences to yours: how does the translation change?",
     say("Turner et al. 2023"),
     steering,
     controls=(
@@ -103,4 +101,8 @@ PANEL = Panel(
     ),
     translate=translate_steered,
     paper="https://arxiv.org/abs/2308.10248",
+    method=say(
+        "The direction is the difference between the two sentences in the encoder, averaged over their "
+        "tokens. It is added to every token of your sentence after one layer."
+    ),
 )

@@ -71,7 +71,7 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
         ),
         blocks.bars(
             blocks.chart(
-                say("How probable each token of the plain translation is"),
+                say("Probability of each token of the original translation"),
                 zip(tokens, both.T),
                 note=say("Both are scored on the original translation; the altered model might prefer other words."),
             ),
@@ -79,8 +79,8 @@ def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str
         ),
         blocks.stack(
             blocks.paragraph(
-                "How far every head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: the same "
-                "map, 1: nothing in common). One scale for all three."
+                "How far each head's map moved: mean Jensen-Shannon divergence over its rows, in bits (0: "
+                "the same map, 1: nothing in common). One scale for all three."
             ),
             blocks.row(*(_changes(kind, changes, largest) for kind, changes in comparison.changes.items())),
         ),
@@ -99,7 +99,9 @@ def _blindness(blindness: OrderBlindness) -> dict:
             (say("Encoder, positions off"), blocks.compact(blindness.encoder_off), verdict),
             blocks.fact("Encoder, positions on", blindness.encoder_on, "order counts"),
             blocks.fact(
-                "Decoder, positions off", blindness.decoder_causal, "not blind: its causal mask knows before from after"
+                "Decoder, positions off",
+                blindness.decoder_causal,
+                "not blind: its causal mask distinguishes before from after",
             ),
             blocks.fact("The same without its causal mask", blindness.decoder_unmasked, "blind as well"),
             blocks.fact("Largest output value", blindness.scale, "for scale"),
@@ -114,7 +116,7 @@ def change_of(scene: Scene, choice: str, shift: int) -> tuple[Words, Interventio
     if choice == FLAT:
         relative = scene.translator.config.position_code is PositionCode.RELATIVE
         if not relative or kind is AttentionKind.CROSS:
-            raise Refusal("Positions can be flattened where they are a bias on the scores of self-attention.")
+            raise Refusal("Positions can be flattened only if they are a bias on the self-attention scores.")
         # A constant bias leaves the softmax of a row unchanged.
         edits = {f"{kind.side.value}.*.self.bias": Ablate(heads=(head,))}
         return say("{kind}, head {head}: positions flat", **where), Interventions(edits=edits)
@@ -153,7 +155,7 @@ def _changes(kind: AttentionKind, changes: np.ndarray, largest: float) -> dict:
 PANEL = Panel(
     "break",
     "Break it",
-    "Take something away and translate again. See which heads change their maps: they relied on what is gone.",
+    "Remove something and translate again. Heads whose maps change relied on it.",
     say("Paper, sections {n}", n="3.2.2, 3.5"),
     break_model,
     controls=(

@@ -49,8 +49,8 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
     drawn = values[:, columns]
     waves, shares = zip(*map(geometry.strongest_wave, drawn.T))
     learned = say(
-        "These rows were learned: nobody put waves into them. Positions that no training sentence reached still have "
-        "their random initial values."
+        "These rows were learned; no waves were put into them. Positions never reached in training "
+        "still have their random initial values."
     )
     return [
         blocks.text(learned) if config.position_code is PositionCode.LEARNED else blocks.formula(code_formula(config)),
@@ -63,8 +63,8 @@ def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int
             (say("Strongest wave, positions"), map(blocks.number, waves)),
             (say("its share of the variance"), map(blocks.bar, shares)),
             caption=say(
-                "A column of sines or cosines is a single wave; here the strongest wave explains as much as the bar "
-                "says, out of 1."
+                "A column of sines or cosines is a single wave. The bar shows how much of the column the "
+                "strongest wave explains, out of 1."
             ),
         ),
     ]
@@ -92,8 +92,9 @@ PANEL = Panel(
     controls=(
         WHICH,
         Slider(say("First pair of dimensions"), 0, last_pair, 8),
-        Slider(say("Every so many pairs"), 1, 32, 8),
+        Slider(say("Step between pairs"), 1, 32, 8),
         Slider(say("Positions"), 8, max_positions, 64),
     ),
     needs=(ADDED_POSITIONS,),
+    method=say("Dotted lines mark where each wave has completed one turn. A learned table has columns of its own."),
 )

@@ -41,7 +41,7 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
     )
     facts = [
         (title, str(distances[place]), say("positions from the query: {value}", value=blocks.compact(values[place])))
-        for title, place in ((say("Likes best"), values.argmax()), (say("Likes least"), values.argmin()))
+        for title, place in ((say("Highest at"), values.argmax()), (say("Lowest at"), values.argmin()))
     ]
     if scene.output.attention(kind, at).bias is not None:  # positions may be switched off
         facts.append(
@@ -64,11 +64,11 @@ def by_distance(scene: Scene, side: str, layer: int, head: int) -> list[dict]:
 PANEL = Panel(
     "position-bias",
     "By distance",
-    "Where positions are encoded as biases, each head adds a number to a score by the distance "
-    "to the key. A peak shows where it tends to look.",
+    "Where positions are encoded as biases, each head adds a number to a score by the distance to the key.",
     say("Section {n}", n="2.1"),
     by_distance,
     controls=(SIDE, LAYER_OF_SIDE, HEAD),
     needs=(RELATIVE,),
     paper="https://arxiv.org/abs/1910.10683",
+    method=say("A peak shows where a head tends to look."),
 )

@@ -67,8 +67,7 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
             ),
         ),
         blocks.note(
-            "Right: the first {n} rows and columns of R({k}), pair by pair: a 2 × 2 rotation for each, and "
-            "nothing between pairs.",
+            "Right: the first {n} rows and columns of R({k}): one 2 × 2 rotation per pair, zeros between pairs.",
             n=corner,
             k=shift,
         ),

@@ -49,7 +49,7 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
             caption=say("For {n} positions, d_model {width} and base {base}.", **sizes),
         ),
         blocks.folded(
-            say("What decides each, and what the criteria mean"),
+            say("What decides each criterion, and what the criteria mean"),
             blocks.table(columns, rows, marked=ours),
             blocks.table(blocks.headings("Criterion", "Meaning"), [*codes.CRITERIA.values()]),
             blocks.note(
@@ -63,18 +63,18 @@ def schemes(scene: Scene, preset: str, length: int, d_model: int, base: int) -> 
         blocks.columns(
             (say("Code"), [scheme.name for scheme in SCHEMES]),
             (say("Value"), [blocks.symbols(scheme.formula) for scheme in SCHEMES]),
-            (say("Fewest dimensions that tell {n} positions apart", n=length), fewest(codes.SAME)),
-            (say("Fewest with every two at least 0.5 apart"), fewest(0.5)),
+            (say("Fewest dimensions that distinguish {n} positions", n=length), fewest(codes.SAME)),
+            (say("Fewest dimensions with all codes at least 0.5 apart"), fewest(0.5)),
             marked=ours,
         ),
         blocks.table(
-            (say("Code"), say("Before the first: position −1"), say("Error of a shift by {k} as a rotation", k=SHIFT)),
+            (say("Code"), say("Before the first position: −1"), say("Error of a shift by {k} as a rotation", k=SHIFT)),
             [[scheme.name, *_outside(scheme, length, d_model, base)] for scheme in SCHEMES],
             marked=ours,
             caption=say(
-                "A code that is the same at −1 and at a real position hides a shift by one too many. A rotation "
-                "needs pairs of dimensions of one frequency: where a cosine's differs from its sine's, no matrix is "
-                "a shift."
+                "If a code is the same at −1 and at a real position, an off-by-one shift goes unnoticed. A "
+                "rotation needs pairs of dimensions with one frequency: if a cosine's differs from its "
+                "sine's, no matrix is a shift."
             ),
         ),
     ]
@@ -128,4 +128,7 @@ PANEL = Panel(
         Slider(say("base"), 2, 20_000, 10_000),
     ),
     of_any_network=True,
+    method=say(
+        "Each answer is computed and shows the positions that decide it. The presets break two of the properties."
+    ),
 )

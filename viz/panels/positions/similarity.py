@@ -57,10 +57,10 @@ def similarity(scene: Scene, measure: str, length: int) -> list[dict]:
 PANEL = Panel(
     "position-similarity",
     "Similarity",
-    "How alike are two positions? Where waves tell them apart, every diagonal has one colour: likeness depends "
-    "on how far apart they are, not on where they are.",
+    "How similar are two positions? With waves, similarity depends only on their distance: every "
+    "diagonal has one colour.",
     SECTION,
     similarity,
-    controls=(Choice(say("Likeness"), MEASURES, DOT), Slider(say("Positions"), 2, max_positions, 64)),
+    controls=(Choice(say("Similarity measure"), MEASURES, DOT), Slider(say("Positions"), 2, max_positions, 64)),
     needs=(ADDED_POSITIONS,),
 )

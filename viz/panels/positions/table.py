@@ -29,7 +29,7 @@ def table(scene: Scene, length: int, d_model: int, base: int) -> list[dict]:
         base = max(2, base) if base else config.position_base
         config = ModelConfig(1, d_model=d_model or config.d_model, num_heads=1, position_base=float(base))
         values = SCHEMES[-1].table(length, config.d_model, base=config.position_base)
-        name = say("a free-standing table")
+        name = say("not the model's own table")
     else:
         values, name = model_table(scene, length), say("what the model adds")
     width = values.shape[1]
@@ -80,8 +80,7 @@ def _waves(config: ModelConfig) -> list[tuple]:
 PANEL = Panel(
     "position-table",
     "Table",
-    "Each row is the vector that is added to the token at that position. In a table of waves, look at how fast the "
-    "columns change: the first ones at every step, the last ones hardly at all.",
+    "Each row is the vector added to the token at that position.",
     SECTION,
     table,
     controls=(
@@ -90,4 +89,5 @@ PANEL = Panel(
         Slider(say("base"), 0, 20_000, 0, info=say("0: the model’s own")),
     ),
     needs=(ADDED_POSITIONS,),
+    method=say("In a table of waves, the first columns change at every step and the last ones hardly at all."),
 )

@@ -47,7 +47,7 @@ def additive(scene: Scene, query: int) -> list[dict]:
         ),
         blocks.formula("α = softmax(vᵀ tanh(W s + U h))"),
         blocks.columns(
-            (say("Word read"), [say("state →"), *map(blocks.token, keys)]),
+            (say("Source word"), [say("state →"), *map(blocks.token, keys)]),
             ("U h", ["", *blocks.strips(row_stages.keys, key_names)]),
             ("W s + U h", [query, *blocks.strips(row_stages.sums, sum_names)]),
             ("tanh", ["", *blocks.strips(row_stages.active, active_names, limit=1.0)]),
@@ -63,7 +63,7 @@ def additive(scene: Scene, query: int) -> list[dict]:
         ),
         blocks.facts(
             blocks.fact(
-                "What the decoder is told",
+                "Context passed to the decoder",
                 say("{n} numbers", n=len(row_stages.context)),
                 "the sum of weight × h, from both directions of reading",
             ),
@@ -75,11 +75,14 @@ def additive(scene: Scene, query: int) -> list[dict]:
 PANEL = Panel(
     "additive",
     "Additive attention",
-    "How attention began: the decoder’s state and each word that was read are added, go through a tanh, and a "
-    "vector v makes one number of each. No query is multiplied by a key, and nothing is divided by √d_k.",
+    "The first attention: the decoder's state and each source word are added, not multiplied.",
     say("Bahdanau et al. 2015"),
     additive,
     controls=(QUERY,),
     of_any_network=True,
     paper="https://arxiv.org/abs/1409.0473",
+    method=say(
+        "The sum goes through a tanh, and a vector v turns it into one number per word. No query is "
+        "multiplied by a key, and nothing is divided by √d_k."
+    ),
 )

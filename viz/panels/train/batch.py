@@ -36,7 +36,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
     return [
         blocks.facts(
             blocks.fact("Source", f"{count} × {source}", "sentences × tokens, <pad> included"),
-            blocks.fact("Decoder input and output", f"{count} × {target}", "the same tokens, one place apart"),
+            blocks.fact("Decoder input and output", f"{count} × {target}", "the same tokens, shifted by one place"),
             blocks.fact(
                 "Logits", " × ".join(map(blocks.compact, seen_batch.logits)), "one row for each token to be written"
             ),
@@ -54,8 +54,8 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
             ("id", pad(map(str, seen_batch.outputs[at]))),
             (say("loss, nats"), pad(map(loss, seen_batch.losses[at]))),
             caption=say(
-                "Sentence {n} of {all}. The decoder reads the right words, one place late: so all places are "
-                "trained in one pass, and the look-ahead mask keeps the answer from each.",
+                "Sentence {n} of {all}. The decoder reads the correct words shifted by one place, so all "
+                "places are trained in one pass; the look-ahead mask hides the answer from each.",
                 n=at + 1,
                 all=count,
             ),
@@ -63,7 +63,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
         blocks.maps(blocks.heatmap(seen_batch.losses, title, signed=False, note=say("padding is grey"))),
         blocks.formula("L = − (1 / N) · Σ log p(yₜ | y₁ … yₜ₋₁, x)", say("over the N tokens that are not <pad>")),
         blocks.facts(
-            blocks.fact("Loss of the batch", f"{seen_batch.mean():.3f}", "nats a token"),
+            blocks.fact("Loss of the batch", f"{seen_batch.mean():.3f}", "nats per token"),
             (
                 say("With smoothed labels"),
                 f"{seen_batch.mean(smoothed=True):.3f}",
@@ -71,14 +71,15 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
             ),
         ),
         blocks.note(
-            "Your sentence is shown beside pairs of the toy's own corpus, as the toy was when it was opened. "
-            "What the toy writes takes the place of the right answer, so its loss is lower than in training."
+            "Your sentence is shown next to pairs from the toy's corpus, with the weights the toy had "
+            "when it was opened. The toy's own output stands in for the correct answer, so the loss is "
+            "lower than in training."
         )
         if scene.translator.recipe is not None
         else blocks.note(
-            "Your sentence is shown beside this model's own examples. Its own translation takes the place of a "
-            "person's, so its loss is lower than in training. For the batch of a toy's corpus, open the toy in "
-            "the other tabs."
+            "Your sentence is shown next to this model's examples. Its own translation stands in for a "
+            "human one, so the loss is lower than in training. To see a batch from a toy's corpus, open "
+            "the toy in the other tabs."
         ),
     ]
 
@@ -86,7 +87,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
 def smoothing_note(lowest: float) -> Words:
     """Return the explanation of a loss with smoothed labels. lowest: the least possible loss."""
     return say(
-        "nats a token, {share} of the label on all tokens; {least} is the least possible",
+        "nats per token, {share} of the label spread over all tokens; the minimum is {least}",
         share=SMOOTHING,
         least=f"{lowest:.2f}",
     )
@@ -95,8 +96,7 @@ def smoothing_note(lowest: float) -> Words:
 PANEL = Panel(
     "batch",
     "A training batch",
-    "What one step of training sees: sentences padded to one length, the decoder's input one place behind its "
-    "output, and a loss in every cell but padding.",
+    "One training step: padded sentences, shifted decoder inputs, and a loss for every real token.",
     say("Paper, section {n}", n="5.1"),
     batch,
     controls=(Slider(say("Sentence of the batch"), 1, SENTENCES, 1),),

@@ -22,7 +22,7 @@ from attention_atlas.viz.words import join, say
 
 MAX_RECORDS = 48  # the end of the slider; a training run has about twenty records, a continued run adds its own
 
-UNRECORDED = blocks.paragraph("How this model learned was not recorded.")
+UNRECORDED = blocks.paragraph("This model's training was not recorded.")
 
 
 def read_history(translator: Translator) -> Learned | None:
@@ -81,7 +81,7 @@ def replay(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> lis
     pair = history.probes[probe]
     return [
         blocks.cards(
-            (say("It read"), pair["source"], say("sentence {n} of {all}", n=probe + 1, all=len(history.probes))),
+            (say("Source"), pair["source"], say("sentence {n} of {all}", n=probe + 1, all=len(history.probes))),
             (say("Reference"), pair["reference"], say("a translation by a person")),
         ),
         *_replay_head(history, probe, attention, layer_index, head_index),
@@ -90,7 +90,7 @@ def replay(scene: Scene, sentence: int, kind: str, layer: int, head: int) -> lis
                 {say("this sentence"): history.loss[:, probe], say("mean of all"): history.loss.mean(1)},
                 x=history.updates,
                 x_title=say("update"),
-                y_title=say("loss, nats a token"),
+                y_title=say("loss, nats per token"),
                 logarithmic=True,
             ),
             height=260,
@@ -118,9 +118,9 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
             update_text(history, record),
             blocks.cards(
                 (
-                    say("It wrote, greedily"),
+                    say("Greedy translation"),
                     str(history.translations[record, probe]) or say("(nothing)"),
-                    say("loss on the reference: {loss} nats a token", loss=f"{history.loss[record, probe]:.2f}"),
+                    say("loss on the reference: {loss} nats per token", loss=f"{history.loss[record, probe]:.2f}"),
                 )
             ),
             blocks.maps(draw_map(record), draw_map(last)),
@@ -128,17 +128,17 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
                 blocks.fact(
                     "Distance at this update",
                     f"{distances[record]:.3f}",
-                    "bits: mean Jensen-Shannon divergence to its last maps, over the rows of all sentences",
+                    "bits: mean Jensen-Shannon divergence from its final maps, over the rows of all sentences",
                 )
             ),
         ]
 
     if settled == last:
         update = "–"
-        about = say("one record before the last it was still more than {near} bits from its last maps", near=NEAR)
+        about = say("at the second-to-last record, still more than {near} bits from its final maps", near=NEAR)
     else:
         update = blocks.compact(history.updates[settled])
-        about = say("record {n}: from there on within {near} bits of its last maps", n=settled + 1, near=NEAR)
+        about = say("record {n}: within {near} bits of its final maps from there on", n=settled + 1, near=NEAR)
     return [
         blocks.stack(
             blocks.text(title), blocks.frames([draw_record(record) for record in range(last + 1)], say("Record"))
@@ -149,11 +149,11 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
                 {title: distances},
                 x=history.updates[: len(distances)],
                 x_title=say("update"),
-                y_title=say("bits to its last maps"),
+                y_title=say("bits from its final maps"),
                 logarithmic=True,
             ),
             height=220,
-            label=say("How far the head's maps are from its last ones, record by record"),
+            label=say("Distance of the head's maps from its final maps, record by record"),
         ),
     ]
 
@@ -161,8 +161,8 @@ def _replay_head(history: Learned, probe: int, kind: AttentionKind, layer: int, 
 PANEL = Panel(
     "learned",
     "How this model learned",
-    "Six sentences were recorded while this model was trained. Play the records and see how its loss, its "
-    "translations and a head's pattern developed.",
+    "Six sentences, recorded during training: play them to watch the loss, the translations and "
+    "a head's pattern develop.",
     say("Paper, section {n}", n="5"),
     replay,
     controls=(SENTENCE, KIND, LAYER, HEAD),

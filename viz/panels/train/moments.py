@@ -29,7 +29,7 @@ def moments(scene: Scene, record: int) -> list[dict]:
     at = min(record, len(history.updates)) - 1
     states = {side: values for side in Side if (values := _layers(history, side, at)) is not None}
     unknown = blocks.note(
-        "The states of this record were not kept: it is not known how similar its layers are to the last ones."
+        "The states of this record were not saved, so its layers cannot be compared with the final ones."
     )
     return [
         blocks.stack(update_text(history, at), _probabilities(history, at)),
@@ -42,7 +42,7 @@ def _probabilities(history: Learned, at: int) -> dict:
     """Return the table of the references' probabilities, by word if the history has these, else by sentence."""
     titles = [say("update {n}", n=int(history.updates[i])) for i in (at, -1)]
     caption = say(
-        "Log-probability of the recorded sentences' references in nats, at the chosen update and at the last."
+        "Log-probability of the recorded sentences' references, in nats: chosen update, then end of training."
     )
     probes = range(len(history.probes))
     tokens = [history.sentences(probe)[1] for probe in probes]
@@ -82,8 +82,7 @@ def _heads(history: Learned, kind: AttentionKind, at: int) -> dict:
 PANEL = Panel(
     "moments",
     "Then and now",
-    "Any recorded update of this model's training beside its last one: how probable the same words were, how alike "
-    "the layers are, and which heads were there already?",
+    "Compare any recorded update of the training with the last one: words, layers and heads.",
     say("Kornblith et al. 2019"),
     moments,
     controls=(RECORD,),

@@ -41,7 +41,7 @@ def compare(scene: Scene, which: str) -> list[dict]:
     """Compare the two networks. which: the Transformer's map to show."""
     other = counterpart(scene)
     missing = blocks.paragraph(
-        "For {direction} there are not both a Transformer and a recurrent network here to read the same sentence.",
+        "This panel needs both a Transformer and a recurrent network for {direction}.",
         direction=scene.trace.direction,
     )
     try:
@@ -129,8 +129,8 @@ def _sentence(scene: Scene, other: Translator, which: str) -> list[dict]:
         *_scores({type(model.model): model for model in (scene.translator, other)}, scene.trace.direction),
         blocks.stack(
             blocks.note(
-                "Below both read the translation above, word by word. A row is the word that is written next, a column "
-                "a word of the source; begin, end and language symbols are left out."
+                "Both networks are forced to write the translation above. A row is the next word, a column a "
+                "source word; begin, end and language symbols are left out."
             ),
             blocks.maps(*pictures),
         ),
@@ -236,11 +236,14 @@ def _pace(pace: measure.Pace) -> list[dict]:
 PANEL = Panel(
     "recurrent",
     "Recurrent and Transformer",
-    "Before the Transformer a network read word by word, and one alignment told it where to look. See both on your "
-    "sentence: where they point, what they write, and what reading in sequence costs in training.",
+    "A recurrent network and a Transformer on your sentence: where do they look, and what do they write?",
     say("Bahdanau et al. 2015"),
     compare,
     controls=(WHICH,),
     of_any_network=True,
     paper="https://arxiv.org/abs/1409.0473",
+    method=say(
+        "A recurrent network reads word by word, with a single alignment that tells it where to look. "
+        "Reading in sequence makes training slow."
+    ),
 )

@@ -40,11 +40,11 @@ def surprise(scene: Scene) -> list[dict]:
             blocks.fact(
                 "This translation",
                 f"{means[0]:.3f}",
-                "nats a token, mean of {n}; padding would not count. The least possible is 0",
+                "nats per token, mean of {n}; padding does not count. The minimum is 0",
                 n=len(losses),
             ),
             *((say("With smoothed labels"), f"{mean:.3f}", smoothing_note(lowest)) for mean in means[1:]),
-            blocks.fact("Perplexity", f"{np.exp(means[0]):.2f}", "as if it chose among so many tokens each time"),
+            blocks.fact("Perplexity", f"{np.exp(means[0]):.2f}", "as if it chose among this many tokens each time"),
         ),
         blocks.columns(
             (say("Token"), [blocks.token(labels.display(token)) for token in trace.target_tokens]),
@@ -74,20 +74,22 @@ def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest
             blocks.fact(
                 "End of the logged run",
                 f"{curve[-1]:.3f}",
-                "nats a token of the training's references, with smoothed labels",
+                "nats per token of the training's references, with smoothed labels",
             )
         ),
         blocks.figure(picture, height=280, label=say("The training loss by update, and the mean of this translation")),
-        blocks.note("Of one run. If it went on from another, or another from it, the model’s card says so."),
+        blocks.note(
+            "Of a single run. The model card says whether it continued another run, or another run continued it."
+        ),
     ]
 
 
 PANEL = Panel(
     "surprise",
     "This sentence's loss",
-    "What training minimises, for the sentence above: how surprised the model is by each token. Below, their mean "
-    "stands beside the loss of a training run, on its own sentences.",
+    "What training minimises: how surprised the model is by each token.",
     say("Paper, section {n}", n="5.4"),
     surprise,
     of_any_network=True,
+    method=say("The mean over this sentence is compared with the loss of a training run on its own sentences."),
 )

@@ -24,9 +24,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
     """Draw n-gram matches, precisions and brevity penalty. largest: the largest n."""
     if not reference:
         return [
-            blocks.paragraph(
-                "There is nothing to compare with: type a good translation of the sentence into the field above."
-            ),
+            blocks.paragraph("To compare, type a good translation of the sentence above."),
             blocks.cards((say("Translation"), scene.trace.translation or say("(nothing)"), "")),
         ]
     layout = bleu.lay_out(scene.trace.translation, reference, largest=largest)
@@ -53,7 +51,7 @@ def score(scene: Scene, reference: str, largest: int) -> list[dict]:
         ),
         blocks.columns(
             ("", [say("{n}-grams", n=p.order) for p in precisions]),
-            (say("found in the reference"), [blocks.number(p.matched) for p in precisions]),
+            (say("in the reference"), [blocks.number(p.matched) for p in precisions]),
             (say("in the translation"), [blocks.number(p.total) for p in precisions]),
             (say("precision"), map(precision, precisions)),
             (say("sacreBLEU's precision"), [f"{p.percent:.1f}%" if p.total else "–" for p in precisions]),
@@ -119,8 +117,7 @@ def _brevity(layout: bleu.SentenceBleu) -> dict:
 PANEL = Panel(
     "bleu",
     "BLEU",
-    "How much of the translation is found in a reference, word by word, pair by pair. Look at how fast the "
-    "precisions fall as the pieces get longer.",
+    "How much of the translation occurs in a reference, as single words, pairs and longer pieces?",
     say("Paper, section {n}", n="6.1"),
     score,
     controls=(
@@ -133,4 +130,5 @@ PANEL = Panel(
         Slider(say("Largest n"), 1, bleu.LARGEST, bleu.LARGEST),
     ),
     of_any_network=True,
+    method=say("Look at how fast the precisions fall as the pieces get longer."),
 )

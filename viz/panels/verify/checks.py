@@ -50,7 +50,7 @@ def read_back_all(scene: Scene) -> dict[Words, tuple[Words, list[MapCopy], float
         ),
     }
     if max(len(trace.source_ids), len(trace.target_ids)) <= SIDE:
-        claim = say("So does the grid of all heads, each in its place.")
+        claim = say("The grid of all heads holds each head's weights in the right place.")
         copies[say("Notebook grid")] = (claim, all_kinds(readback.drawn_maps(trace)), DRAWN)
     for name, form in FORMATS.items():
         claim = say("The {format} export reads back bit by bit.", format=name.upper())
@@ -171,4 +171,5 @@ PANEL = Panel(
     button=Button(say("Verify again"), elem_id="verify-again"),
     checks_page=True,
     of_any_network=True,
+    method=say("Error: the largest difference found. Failed checks are named."),
 )

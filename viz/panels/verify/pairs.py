@@ -72,13 +72,13 @@ def compare(scene: Scene, source: str, targets: tuple[str, str]) -> list[dict]:
         ),
         _verdict(scores),
         _tokens(scores),
-        blocks.translate(say("Show the first one in every tab, and ask there why"), **data),
+        blocks.translate(say("Show the first one in every tab and ask why"), **data),
     ]
 
 
 def _card(title: Words, trace: TranslationTrace) -> tuple:
     total, mean = map(blocks.two_decimals, (trace.log_probability.sum(), trace.log_probability.mean()))
-    return title, trace.translation, say("log-probability {sum}, {mean} a token", sum=total, mean=mean)
+    return title, trace.translation, say("log-probability {sum}, {mean} per token", sum=total, mean=mean)
 
 
 def _verdict(scores: Contrast) -> dict:
@@ -111,7 +111,7 @@ def _tokens(scores: Contrast) -> dict:
         blocks.headings("Step", "First translation", "probability", "Second translation", "probability"),
         [[str(step + 1), *cells(scores.first, step), *cells(scores.second, step)] for step in steps],
         marked=[] if scores.first_difference is None else [scores.first_difference],
-        caption=say("Measured: each is read as if the model had written it. Marked: where they part."),
+        caption=say("Measured: each is scored as if the model had written it. Marked: where they diverge."),
     )
 
 
@@ -124,7 +124,7 @@ def translate_first(scene: Scene, data: Mapping[str, object]) -> TranslationTrac
 PANEL = Panel(
     "pairs",
     "Two translations",
-    "A right translation and one with a mistake: which does the model prefer, and at which word do they part?",
+    "A correct translation and one with a mistake: which does the model prefer, and where do they diverge?",
     say("Sennrich 2017"),
     two,
     controls=(Text(say("Another translation of the sentence above"), elem_id="pairs-second", scale=3),),

@@ -18,12 +18,12 @@ from attention_atlas.viz.words import join, say
 PASSES, STEP = 30, 10  # of the slider of dropout passes
 NAMES = {
     "unsure": say("unsure"),
-    "unmoved": say("as probable without the source"),
-    "detached": say("came from the prefix"),
-    "unread": say("left unread"),
+    "unmoved": say("just as probable without the source"),
+    "detached": say("from the words already written"),
+    "unread": say("hardly used"),
     "repeated": say("repeated"),
 }
-SETS = {"provoked": say("its own, led astray"), "labelled": say("labelled by people")}
+SETS = {"provoked": say("its own, on misleading sources"), "labelled": say("labelled by people")}
 BASELINES = {"short": say("short"), "length": say("unusual length"), "bigrams": say("repeated pairs of words")}
 FINDS = {"hallucination": say("hallucination"), "omission": say("omission"), "repetition": say("repetition")}
 
@@ -53,8 +53,9 @@ def _words(scene: Scene) -> dict:
         (say("without the source"), [f"{p:.1%}" for p in without]),
         (say("share from the source"), [blocks.bar(reading.share[group].mean()) for group in groups]),
         caption=say(
-            "Darker: less sure. Without the source: measured, the same words after an empty sentence. The share is a "
-            "proxy (ALTI+): how much of what wrote the word came from the source, the rest from the words before it."
+            "Darker: less certain. Without the source: the same words after an empty sentence "
+            "(measured). Share: how much of each word came from the source rather than from the words "
+            "before it (ALTI+, a proxy)."
         ),
     )
 
@@ -65,7 +66,7 @@ def _coverage(scene: Scene) -> dict:
     contributions = [(word, float(scene.reading.columns[list(group)].sum())) for group, word in words]
     most = max((value for _, value in contributions), default=1.0)
     return blocks.table(
-        blocks.headings("Word", "What each source word gave to the translation"),
+        blocks.headings("Word", "Contribution of each source word to the translation"),
         [[blocks.token(word), blocks.bar(max(0.0, value / most))] for word, value in contributions],
         caption=say("The maximum is 1: a word with a short bar may have been left out."),
     )
@@ -81,11 +82,10 @@ def _dropout(scene: Scene, log_probability: np.ndarray, ids: np.ndarray, passes:
         instead = " · ".join(labels.word_label([name]) for name in best)
         rows.append([blocks.token(token), f"{p.mean():.0%} ± {p.std():.0%}", blocks.token(instead)])
     return blocks.table(
-        blocks.headings("Token", "probability", "what stood first instead"),
+        blocks.headings("Token", "probability", "most probable instead"),
         rows,
         caption=say(
-            "{n} of {all} passes with units left out at random, as in training (MC dropout): where the model itself "
-            "changes its mind.",
+            "{n} of {all} passes with random dropout, as in training (MC dropout): where the model changes its mind.",
             n=len(ids),
             all=passes,
         ),
@@ -131,24 +131,24 @@ def _reliability(quality: Trust) -> list[dict]:
     if not quality.bins:
         return []
     domains = [say("all") if domain == "all" else blocks.token(domain) for domain in quality.errors]
-    curves = {say("this model"): 2, say("as it should be"): 1}
+    curves = {say("this model"): 2, say("ideal"): 1}
     used = [row for row in quality.bins["all"] if row[0]]
     picture = plot_curves(
         {name: np.array([row[at] for row in used]) for name, at in curves.items()},
         x=np.array([row[1] for row in used]),
         x_title=say("probability"),
-        y_title=say("share right"),
+        y_title=say("share correct"),
         limits=(0, 1.05),
     )
     return [
         blocks.row(
-            blocks.figure(picture, height=280, width=560, label=say("How often a token of each probability is right")),
+            blocks.figure(
+                picture, height=280, width=560, label=say("How often tokens of each probability are correct")
+            ),
             blocks.columns(
                 (say("Kind of language"), domains),
                 (say("expected calibration error"), map(blocks.bar, quality.errors.values())),
-                caption=say(
-                    "References forced: how far apart probability and share are, on average (Guo et al. 2017)."
-                ),
+                caption=say("Forced references: average gap between probability and share correct (Guo et al. 2017)."),
             ),
         )
     ]
@@ -157,7 +157,7 @@ def _reliability(quality: Trust) -> list[dict]:
 PANEL = Panel(
     "trust",
     "Trust",
-    "How far to trust this translation: look for dark words, short bars, and how often such signs were right.",
+    "Can you trust this translation? Dark words and short bars are warning signs.",
     say("Guerreiro et al. 2023"),
     trust,
     controls=(Slider(say("Passes with dropout"), 0, PASSES, 0, STEP),),

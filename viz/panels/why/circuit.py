@@ -49,8 +49,8 @@ SECONDS = 8.0  # time limit of a translation by the circuit alone
 MIB = "mib"
 METHODS = {ScoringMethod.EAP: "EAP", ScoringMethod.EAP_IG: "EAP-IG"}
 UNEQUAL = say(
-    "The two sentences have different numbers of tokens: which token of one would stand for which of the other? So "
-    "only what the decoder's parts write is compared, from cross-attention on."
+    "The two sentences have different numbers of tokens, so their tokens cannot be matched. Only "
+    "the decoder's parts are compared, from cross-attention on."
 )
 
 
@@ -85,7 +85,9 @@ def pair_with(scene: Scene, text: str) -> Pair:
     if question.contrast_id is None:
         raise Refusal("A circuit needs two tokens to decide between: choose a contrast above.")
     if trace.interventions:
-        raise Refusal("This translation was made by a changed model: circuits are of the model as it is.")
+        raise Refusal(
+            "This translation was made with a changed model; circuits are computed only for the unchanged one."
+        )
     ids = scene.translator.encode(text, trace.direction)
     if tuple(ids) == tuple(trace.source_ids):
         raise Refusal("The two sentences are the same.")
@@ -124,8 +126,8 @@ def _pairs(scene: Scene, pair: Pair, second: str, typed: str) -> list[Pair]:
     pairs = pair_sentences(scene.translator, texts, (pair.token_id, pair.contrast_id), trace.direction)
     if len(pairs) < MIN_PAIRS:
         raise Refusal(
-            "Of {n} sentences with other words, {m} lead to this token: a test needs {least}. Type fillers of your "
-            "own.",
+            "Of {n} sentences with other words, only {m} lead to this token; a test needs {least}. Type "
+            "your own fillers.",
             n=len(texts),
             m=len(pairs),
             least=MIN_PAIRS,
@@ -156,7 +158,7 @@ def parse_fillers(typed: str) -> dict[str, tuple[str, ...]]:
 def _divergence(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
     """Name the first difference of the two translations, to ask about that. Warn if the change hardly matters."""
     warning = blocks.text(
-        say("The changed word hardly matters to this token: shares of that are shares of next to nothing."), tone="bad"
+        say("The changed word hardly matters to this token, so shares of its effect mean little."), tone="bad"
     )
     warnings = [warning] if abs(own.metric - own.changed) < 1 else []
     second, question = translate_greedily(scene.translator, pair.changed_ids, scene.trace.direction), scene.question
@@ -167,7 +169,7 @@ def _divergence(scene: Scene, pair: Pair, own: Circuit) -> list[dict]:
     if (step, ids[1]) == (question.step, question.contrast_id):
         return warnings
     token, instead = map(token_text, scene.translator.tokenizer.tokens(list(ids)))
-    words = blocks.paragraph("The two translations part at {token} and {instead}.", token=token, instead=instead)
+    words = blocks.paragraph("The two translations diverge at {token} and {instead}.", token=token, instead=instead)
     ask = blocks.action(say("Ask about these"), blocks.to_question(step, ids[1]))
     return [*warnings, blocks.row(words, ask)]
 
@@ -199,8 +201,8 @@ def _study_blocks(result: StudyResult) -> list[dict]:
             (say("edges"), [*map(blocks.number, tested.best.edges), "", ""]),
             *((name, _kept(curve)) for name, curve in kinds.items()),
             caption=say(
-                "Faithfulness, measured on {n} sentences that the circuit was not found with; in brackets 95% "
-                "bootstrap intervals. Found with {m} others by EAP-IG.",
+                "Faithfulness on {n} held-out sentences, with 95% bootstrap intervals in brackets. The "
+                "circuit was found on {m} others by EAP-IG.",
                 n=tested.num_pairs,
                 m=len(study.discovery),
             ),
@@ -240,20 +242,20 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
     invitation = blocks.work(
         study_pairs(scene, pair, text, typed).key,
         say("Test on other sentences"),
-        "This circuit is of one sentence: another one may use other edges. Put other words into both sentences, "
-        "and a circuit is found on some of these and tested on the rest.",
+        "This circuit is based on one sentence; another may use other edges. Put other words into "
+        "both sentences to find a circuit on some and test it on the rest.",
     )
     best, random = (round(100 * float(curve.faithfulness[0])) for curve in (tested.best, tested.random))
     return [
         blocks.facts(
             (say("This sentence"), blocks.format_effect(own.metric), about),
-            (say("The second sentence, after the same prefix"), blocks.format_effect(own.changed), about),
+            (say("The second sentence, after the same words"), blocks.format_effect(own.changed), about),
             (
                 say("Kept by {n} of {total} edges", n=len(top_edges), total=int(circuit.cuttable.sum())),
                 blocks.with_minus_sign(f"{best} %"),
                 say(
-                    "of the difference in this sentence, measured by running them alone; as many random edges keep "
-                    "{share}",
+                    "of the difference in this sentence, measured by running only these edges; as many random "
+                    "edges keep {share}",
                     share=blocks.with_minus_sign(f"{random} %"),
                 ),
             ),
@@ -263,14 +265,14 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
         blocks.figure(plot_circuit(drawn, shape), height=400, upright=660, label=say("The circuit"), clicks=clicks),
         blocks.slot(MEASURED, blocks.note("Measuring …")),
         blocks.note(
-            "Orange edges speak for {token}, blue ones against it; all others carry what the second sentence "
-            "puts into them. Round: self-attention, by its head's number; diamonds: cross-attention; FF: "
-            "feed-forward. Point at an edge, or go there with the arrow keys, to measure it. Choose a head to "
-            "open its map.",
+            "Orange edges support {token}, blue ones count against it; all others carry the second "
+            "sentence's activations. Round: self-attention, numbered by head; diamonds: cross-attention; "
+            "FF: feed-forward. Point at an edge, or move there with the arrow keys, to measure it. Click "
+            "a head to open its map.",
             token=token,
         ),
         blocks.slot(ALONE, blocks.action(say("Cut all other edges and translate"), blocks.to_act(ALONE, ALONE))),
-        exports(more={MIB: say("As the Mechanistic Interpretability Benchmark writes circuits")}, picture=False),
+        exports(more={MIB: say("In the format of the Mechanistic Interpretability Benchmark")}, picture=False),
         blocks.folded(say("The largest edges"), _table(circuit, top_edges, clicks)),
         *(_study_blocks(study) if study else [invitation]),
     ]
@@ -343,8 +345,8 @@ def measure_edge(scene: Scene, data: Mapping[str, object], text: str, edges: int
     effects = map(blocks.format_effect, circuit.path_effects(sender, [reader for _, reader in readers]))
     return [
         blocks.paragraph(
-            "{edge}: what the token loses, in nats, with all that follows, if it carries what the second sentence "
-            "puts there.",
+            "{edge}: nats the token loses, including all later effects, if the edge carries the second "
+            "sentence's activation.",
             edge=DrawnEdge(sender, edge.reader, edge.letter, 0.0).description,
         ),
         blocks.facts(*((name, effect, say("measured")) for (name, _), effect in zip(readers, effects))),
@@ -368,7 +370,7 @@ def translate_alone(scene: Scene, data: Mapping[str, object], text: str, edges: 
             (
                 say_plural("By {n} edge alone", "By {n} edges alone", n=edges),
                 tokenizer.decode(ids) + (" …" if ended else ""),
-                say("Measured: all other edges carry what the second sentence puts into them."),
+                say("Measured: all other edges carry the second sentence's activations."),
             ),
             (say("The second sentence"), tokenizer.decode(second), text),
         )
@@ -409,15 +411,14 @@ def as_plain(scene: Scene, text: str, circuit: Circuit, pair: Pair, edges: int) 
 PANEL = Panel(
     "why-circuit",
     "Circuit",
-    "Change one word: along which edges, from head to head, does the difference reach this token? Look at how few "
-    "of them keep the decision.",
+    "Change one word: along which edges does the difference reach this token, and how few suffice?",
     say("Hanna et al. 2024; Mueller et al. 2025"),
     circuit,
     controls=(
         Text(say("Second sentence"), scale=4),
         Slider(say("Edges"), 3, MOST, 25),
         Text(
-            say("Other words, for a test on other sentences (empty: the nearest)"),
+            say("Other words, for a test on other sentences (empty: the most similar)"),
             placeholder="Hund = Katze, Vogel; Garten = Park",
             scale=4,
         ),

@@ -43,7 +43,7 @@ def explore_heads(scene: Scene, instead: str, extent: str) -> Iterator[list[dict
     yield from prepare_means(scene) if instead == Replacement.MEAN.value else ()
     for notes, estimates, measured in _measure(scene, instead, extent):
         yield [*notes, _block(scene, estimates, measured, done=False)]
-    back = blocks.translate(say("Back to the translation by the whole model"), heads=[])
+    back = blocks.translate(say("Back to the unchanged model's translation"), heads=[])
     yield [
         *notes,
         *_summary(estimates, measured),
@@ -99,13 +99,13 @@ def ablation_values_for(scene: Scene, case: Case, instead: str) -> tuple[heads.A
         values = heads.make_ablation_values(case, scene.translator, scene.trace, Replacement.RESAMPLE)
         return values, [
             blocks.note(
-                "A head that is switched off outputs what it does at the same place in another sentence; mean over {n} "
-                "of them.",
+                "A head that is switched off outputs what it computes at the same place in another sentence; "
+                "mean over {n} sentences.",
                 n=len(values.draws),
             )
         ]
     lacking = blocks.note(
-        "There are no sentences in this source language to average over: a head that is switched off outputs zero."
+        "There are no sentences in this source language to average over, so a head that is switched off outputs zero."
     )
     return heads.zero_values(), [] if instead == Replacement.ZERO.value else [lacking]
 
@@ -194,7 +194,7 @@ def joint(scene: Scene, data: Mapping[str, object], instead: str, extent: str) -
 
 def _self_repair(difference: float) -> Words:
     if difference > 0.05:
-        return say("they stand in for one another")
+        return say("they back each other up")
     return say("each counts for less once the others are off") if difference < -0.05 else say("they add up")
 
 
@@ -219,8 +219,7 @@ def translate_without(scene: Scene, data: Mapping[str, object]) -> TranslationTr
 PANEL = Panel(
     "why-heads",
     "Heads",
-    "Switch heads off and see what the pinned token loses. Several together often cost more than one by one: they "
-    "stand in for each other.",
+    "Switch heads off: how much does the pinned token lose?",
     say("Michel et al. 2019; Voita et al. 2019"),
     explore_heads,
     controls=(
@@ -230,4 +229,7 @@ PANEL = Panel(
     actions={JOINT: joint, EXPORT: as_file},
     translate=translate_without,
     stops=True,
+    method=say(
+        "Several heads together often cost more than the sum of their single effects, because they back each other up."
+    ),
 )

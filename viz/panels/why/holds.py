@@ -50,7 +50,7 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
         yield progress()
     if not done:
         yield [
-            blocks.note("One or two words cannot be put into an informative order: there is nothing to test here."),
+            blocks.note("With one or two words no order is informative, so there is nothing to test."),
             *offline,
         ]
 
@@ -60,16 +60,16 @@ def _curves(done: list[Trial]) -> Blocks:
     rows = [_row(trial, done[0]) for trial in done]
     return [
         blocks.row(
-            _figure(done, "without", say("The best words taken away first"), say("words taken away, best first")),
-            _figure(done, "alone", say("The best words alone"), say("best words left, all others taken away")),
+            _figure(done, "without", say("Best words removed first"), say("words removed, best first")),
+            _figure(done, "alone", say("Only the best words"), say("best words kept, all others removed")),
         ),
         blocks.table(
             blocks.headings("Order", "kind", "fall", "rise"),
             rows,
             caption=say(
                 "Measured on this sentence, in nats: how much further than in random order the number falls "
-                "when the row's best words go first, and how much further it rises when they alone are left; "
-                "both are means over the curve. Larger is better."
+                "when the row's best words are removed first, and how much further it rises when only they "
+                "are kept; both are means over the curve. Larger is better."
             ),
         ),
     ]
@@ -103,8 +103,8 @@ def _offline(scene: Scene) -> Blocks:
         pictures = [
             blocks.row(*pictures, _randomisation_figure(table)),
             blocks.note(
-                "Weights are redrawn from the last decoder layer down to the embeddings. A dashed row does not look at "
-                "the token that was written: it cannot pass."
+                "Weights are randomised from the last decoder layer down to the embeddings. A dashed row "
+                "ignores the token that was written, so it cannot pass."
             ),
         ]
     return [blocks.text(ranking.reason), *pictures, _faithfulness_block(table, ranking.order[0])]
@@ -123,13 +123,14 @@ def _faithfulness_block(table: Faithfulness, lead: str) -> dict:
         (say("agreement with occlusion"), [_interval(scores.agreement) for scores in ranked]),
         (say("comprehensiveness, nats"), [_interval(scores.comprehensiveness) for scores in ranked]),
         (say("sufficiency, nats"), [_interval(scores.sufficiency) for scores in ranked]),
-        (say("all weights redrawn"), redrawn),
+        (say("all weights randomised"), redrawn),
         marked=[i for i, scores in enumerate(ranked) if scores.method == lead],
         caption=say(
             "Measured over {n} sentences, with 95% intervals. Agreement: median rank correlation with "
-            "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small is "
-            "good): what is lost without the best words, and with them alone, less a random order's. Redrawn: "
-            "how much of the row stays when the model knows nothing; what stays was never about the model.",
+            "occlusion by another replacement. Comprehensiveness (large is good) and sufficiency (small "
+            "is good): what is lost without the best words, and with only them, minus the same for a "
+            "random order. Randomised: how much of the row remains when the model knows nothing; that "
+            "part was never about the model.",
             n=table.sentences,
         ),
     )
@@ -209,8 +210,8 @@ def _randomisation_figure(table: Faithfulness) -> dict:
         _add_line(picture, scores.method, list(range(len(remaining))), remaining)
     picture.add_hline(PASSED, line={"color": theme.FIGURE_TEXT, "dash": "dot", "width": 1})
     picture.update_xaxes(dtick=1)
-    titles = say("parts redrawn"), say("rank correlation with itself")
-    return _methods_figure(picture, titles, say("What stays of each row when weights are redrawn"))
+    titles = say("parts randomised"), say("rank correlation with itself")
+    return _methods_figure(picture, titles, say("What remains of each row when weights are randomised"))
 
 
 def _methods_figure(picture: go.Figure, titles: tuple[Words, Words], label: Words) -> dict:
@@ -226,10 +227,10 @@ def _interval(interval: Interval | None) -> str:
 PANEL = Panel(
     "why-holds",
     "Does it hold?",
-    "Take the words away in the order of each row. If the row is right, the number falls sooner than in random "
-    "order, and its best words alone bring it back.",
+    "Does a method find the right words? Remove words in its order and watch the number fall.",
     say("DeYoung et al. 2020"),
     holds,
     paper="https://arxiv.org/abs/1911.03429",
-    controls=(Choice(say("Words are taken away by"), {MEAN: say("the mean embedding"), MASK: say("masking")}, MEAN),),
+    controls=(Choice(say("Remove words by"), {MEAN: say("the mean embedding"), MASK: say("masking")}, MEAN),),
+    method=say("If a row is right, the number falls sooner than in random order, and its best words alone restore it."),
 )

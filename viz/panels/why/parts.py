@@ -43,7 +43,7 @@ def parts(scene: Scene) -> list[dict]:
             blocks.fact(
                 "Encoder heads",
                 say("n/a"),
-                "no direct path to a logit, which is not 0: they speak through cross-attention alone",
+                "no direct path to a logit: they act only through cross-attention",
             ),
             blocks.fact(
                 "Sum of all parts",
@@ -57,8 +57,8 @@ def parts(scene: Scene) -> list[dict]:
         blocks.slot(
             KEYS,
             blocks.note(
-                "Choose a head to split its part by the tokens that it read. A part is what reached the logit "
-                "directly, with the norms' scales held fixed: not what would be missing without it."
+                "Click a head to split its part by the tokens it attended to. A part is what reached the "
+                "logit directly, with the norms' scales fixed; it is not what would be lost without it."
             ),
         ),
     ]
@@ -70,7 +70,8 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     kind, layer, head = _head(parts, data)
     values = parts.keys[kind][layer, head]
     title = say(
-        "{kind}, layer {layer}, head {head}: its part by the token that it read", **labels.place(kind, layer, head)
+        "{kind}, layer {layer}, head {head}: its part, split by the tokens it attended to",
+        **labels.place(kind, layer, head),
     )
     crosses = kind is AttentionKind.CROSS
     tokens = scene.case.columns.source_tokens if crosses else scene.case.columns.prefix_tokens
@@ -83,7 +84,7 @@ def keys(scene: Scene, data: Mapping[str, object]) -> list[dict]:
         evidence=Evidence.EXACT_SPLIT,
     )
     axis = Axis(((read, len(tokens)),), [token_text(token) for token in tokens])
-    whole = blocks.note("The encoder's output at a word has read the whole sentence: it is not the word alone.")
+    whole = blocks.note("The encoder's output at a word depends on the whole sentence, not on that word alone.")
     return [
         blocks.text(title),
         matrix(title, axis, [line], margins=[(say("sum"), say("The head's own part."))]),
@@ -143,10 +144,14 @@ def _title(scene: Scene, parts: Parts) -> Words:
     values = {"token": token, "n": blocks.two_decimals(parts.expected)}
     if contrast is None:
         return say(
-            "The logit of {token} minus the mean logit of the vocabulary is {n}: this is what is split, never log p.",
+            "The logit of {token} minus the mean logit of the vocabulary is {n}. This number is split, not log p.",
             **values,
         )
-    return say("log p({token}) − log p({contrast}) = {n} nats, split over what wrote it.", contrast=contrast, **values)
+    return say(
+        "log p({token}) − log p({contrast}) = {n} nats, split over the parts that wrote it.",
+        contrast=contrast,
+        **values,
+    )
 
 
 def _most(parts: Parts) -> Words:
@@ -170,10 +175,13 @@ def _most(parts: Parts) -> Words:
 PANEL = Panel(
     "why-parts",
     "Parts",
-    "Which part of the decoder wrote it? The sum of the last row is split over embeddings, heads and "
-    "feed-forwards: the parts add up to the number above, exactly.",
+    "Which part of the decoder wrote this token?",
     say("Elhage et al. 2021"),
     parts,
     actions={KEYS: keys, EXPORT: matrix_file},
     paper="https://transformer-circuits.pub/2021/framework/",
+    method=say(
+        "The last row's sum is split exactly over embeddings, heads and feed-forward layers: the parts "
+        "add up to the number explained above."
+    ),
 )

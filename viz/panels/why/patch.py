@@ -32,8 +32,8 @@ PLACES = {
     "encoder heads": say("encoder self-attention heads"),
 }
 DIRECTIONS = {
-    PatchMode.DENOISE.value: say("this sentence into the second: is it enough?"),
-    PatchMode.NOISE.value: say("the second into this sentence: is it needed?"),
+    PatchMode.DENOISE.value: say("from this sentence into the second: is it sufficient?"),
+    PatchMode.NOISE.value: say("from the second sentence into this one: is it necessary?"),
 }
 MEANINGS = {
     PatchMode.DENOISE: blocks.note(
@@ -70,8 +70,7 @@ def patch_with(scene: Scene, text: str, place: str, direction: PatchMode) -> Pat
     ids = scene.translator.encode(text, scene.trace.direction)
     if (length := len(ids) + scene.case.decoder_ids.shape[1]) > MAX_TOKENS:
         raise Refusal(
-            "The second sentence and what was written before this token are {n} tokens long; the limit here "
-            "is {limit} tokens.",
+            "The second sentence and the tokens before this one are {n} tokens long; the limit here is {limit} tokens.",
             n=length,
             limit=MAX_TOKENS,
         )
@@ -85,14 +84,11 @@ def _effect_blocks(scene: Scene, effects: PatchEffects, place: str) -> list[dict
     about = f"log p({token})" + ("" if contrast is None else f" − log p({contrast})")
     denoises = effects.direction is PatchMode.DENOISE
     clean, corrupt = (effects.other, effects.base) if denoises else (effects.base, effects.other)
-    nats = blocks.note(
-        "The two are less than 1 nat apart: shares of that would be shares of next to nothing, so each place shows "
-        "nats."
-    )
+    nats = blocks.note("The two differ by less than 1 nat, too little for shares, so each place shows nats.")
     return [
         blocks.facts(
             (say("This sentence"), blocks.format_effect(clean), about),
-            (say("The second sentence, after the same prefix"), blocks.format_effect(corrupt), about),
+            (say("The second sentence, after the same words"), blocks.format_effect(corrupt), about),
         ),
         *([nats] if effects.recovered is None else []),
         _grid(effects, PLACES[place]),
@@ -172,14 +168,13 @@ def replace_word(scene: Scene, data: Mapping[str, object], text: str, *_: object
 PANEL = Panel(
     "why-patch",
     "Patch",
-    "Change one word and put single activations of one run into the other: where does the difference between the "
-    "two sentences live?",
+    "Change one word, then copy single activations between the two runs: where does the difference arise?",
     say("Vig et al. 2020; Meng et al. 2022"),
     patch,
     controls=(
         Text(say("Second sentence"), scale=4),
         Choice(say("Place"), PLACES, "decoder stream", folded=True, scale=3),
-        Choice(say("Which way"), DIRECTIONS, PatchMode.DENOISE.value, folded=True, scale=4),
+        Choice(say("Copy"), DIRECTIONS, PatchMode.DENOISE.value, folded=True, scale=4),
     ),
     actions={EXPORT: as_file},
     fill_text=replace_word,

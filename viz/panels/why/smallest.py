@@ -114,12 +114,15 @@ def as_file(scene: Scene, data: Mapping[str, object], instead: str) -> File:
 PANEL = Panel(
     "why-smallest",
     "Smallest set",
-    "Heads are taken away for as long as every word of the translation stays the most probable one. What is left "
-    "is enough for this sentence, and no single head of it can go; a smaller set may exist.",
+    "How few heads suffice for this translation?",
     say("Voita et al. 2019; Zeller and Hildebrandt 2002"),
     search_sets,
     controls=(Choice(say("Replace its output with"), INSTEAD, Replacement.ZERO.value),),
     actions={EXPORT: as_file},
     translate=translate_without,
     stops=True,
+    method=say(
+        "Heads are removed as long as every word of the translation stays the most probable one. No "
+        "single remaining head can be removed; a smaller set may exist."
+    ),
 )

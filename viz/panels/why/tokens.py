@@ -23,7 +23,7 @@ from attention_atlas.viz.words import Words, say
 
 TEST = "test"
 MARGINS = (
-    (say("sum"), say("What the row should add up to, and what it does.")),
+    (say("sum"), say("Expected and actual sum of the row.")),
     (
         say("agreement"),
         say("Rank correlation with occlusion under the other replacement: 1 is the same order of words."),
@@ -41,9 +41,9 @@ def tokens(scene: Scene) -> list[dict]:
     axis = Axis(groups, columns.labels, columns.special.tolist(), sight=None if loss == -np.inf else column)
     lines = [_line(scene, answers, name, folded=name in ranking.folded) for name in ranking.order]
     hint = blocks.note(
-        "Choose a cell to run its test: the word is taken away, and the model says what it would write then."
+        "Click a cell to run its test: the word is removed, and the model says what it would write instead."
     )
-    none = say("This method says nothing of it.")
+    none = say("This method has no value for this word.")
     return [
         blocks.text(ranking.reason, tone="note"),
         matrix(say("Methods by words"), axis, lines, margins=MARGINS, act=TEST, none=none),
@@ -79,7 +79,7 @@ def _removal_text(scene: Scene, word: str, removal: Removal, by_mean: bool) -> W
         "before": blocks.format_nats(removal.before),
         "after": blocks.format_nats(removal.after),
         "token": token,
-        "how": say("its embedding is the average one") if by_mean else say("no head may read it"),
+        "how": say("its embedding is replaced by the average") if by_mean else say("no head may attend to it"),
     }
     if contrast is None:
         return say("Without {word} ({how}): log p({token}) goes from {before} to {after} nats.", **values)
@@ -124,10 +124,10 @@ def _limit(answers: Why) -> float:
 PANEL = Panel(
     "why-tokens",
     "Tokens",
-    "Which words made the model write it, rather than what it is compared with? Orange cells speak for it, blue "
-    "ones for the other. Where a method disagrees with what was measured, it misleads.",
+    "Which words made the model write this token? Orange supports it, blue counts against it.",
     say("Ferrando et al. 2022"),
     tokens,
     actions={"row": compute_row, TEST: remove_word, EXPORT: matrix_file},
     paper="https://arxiv.org/abs/2205.11631",
+    method=say("Where a method disagrees with the measurement, trust the measurement."),
 )

@@ -73,7 +73,7 @@ export async function ask(
     await wait(pause * (0.75 + Math.random() / 2)); // spreads the retries of a server's many pages
     if (signal?.aborted) return null;
   }
-  const failure = { error: t("The server does not answer. Please try again in a moment.") };
+  const failure = { error: t("The server is not responding. Please try again in a moment.") };
   part(failure);
   return failure;
 }
@@ -201,7 +201,7 @@ const showWork = (work, isAnew) =>
 
 /** Return the words that precede the progress of work which began again. @param {boolean} isAnew */
 export const restartNotice = (isAnew) =>
-  isAnew ? `${t("The connection broke, so this started again.")} ` : "";
+  isAnew ? `${t("The connection broke, so the computation restarted.")} ` : "";
 
 /** @type {(address: any) => void} */
 let reopen = () => {};

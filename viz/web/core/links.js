@@ -283,7 +283,7 @@ export async function copyLink(
   show,
   label = t("Link to this view"),
   message = t(
-    "Link copied: it opens exactly this view. The sentence comes after # and reaches no server log.",
+    "Link copied. It opens exactly this view. The sentence is after the #, so it appears in no server log.",
   ),
 ) {
   const address = `${location.origin}${addressOf(fields)}`;

@@ -66,7 +66,7 @@ export function createCut({ scene, able, ask }) {
     if (same) return;
     result.append(
       el("dl", {}, line(t("As it is"), before), line(t("Without the edge"), after)),
-      button(t("Show it on every tab"), () => openAddress(opens)),
+      button(t("Show on every tab"), () => openAddress(opens)),
     );
   }
 

@@ -54,7 +54,7 @@ function createKinds(block, about, hooksFor) {
         columns: kind.rows[0].map((_, i) => String(i + 1)),
         rows: kind.rows.map((cells, i) => ({
           label: t("layer {n}", { n: i + 1 }),
-          title: block.joint ? t("Switch the whole layer off, or on") : null,
+          title: block.joint ? t("Switch the whole layer off or on") : null,
           cells,
         })),
       },

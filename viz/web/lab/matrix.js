@@ -157,7 +157,7 @@ export function matrix(block, afterInsert, api) {
     more.remove();
     drawNotes();
   };
-  const label = t("Show the other {n} methods all the same", { n: folded });
+  const label = t("Show the other {n} methods anyway", { n: folded });
   const more = folded ? button(label, unfold, { class: "action" }) : null;
   const table = el("table", {}, el("thead", {}, sides, names), body, foot),
     scroll = createScrollBox(table, { "aria-label": block.label, onkeydown: moveBetweenCells });

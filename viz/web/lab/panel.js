@@ -60,10 +60,16 @@ export function createPanel(description, { parent, follows, link }) {
     el("section", { class: "atlas-frame" }, [
       el("div", { class: "atlas-prose" }, [
         el("h2", { class: "sr-only" }, title),
-        el("p", {}, markTerms(toText(description.look)), " ", el("a", paper, description.section)),
+        el("p", {}, markTerms(toText(description.look))),
       ]),
       controls.element,
       el("div", { id: `panel-${name}`, class: "content" }, root),
+      el("div", { class: "atlas-prose method" }, [
+        el("p", {}, [
+          description.method ? [markTerms(toText(description.method)), " "] : "",
+          el("a", paper, description.section),
+        ]),
+      ]),
     ]),
   );
 

@@ -38,7 +38,7 @@ function teach(hasTours) {
       entry(t("Worksheets"), t("From a tour or your own sentences, with an answer key"), () =>
         openSheet({}),
       ),
-      entry(t("My views"), t("Collected, ordered, played as slides"), openViews),
+      entry(t("My views"), t("Collect and order views, play them as slides"), openViews),
     ]),
   ]);
   return closeOnLeave(root);

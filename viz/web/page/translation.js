@@ -136,16 +136,13 @@ export default function translation(root, api) {
         .map(([other, p]) => `${chipText({ text: other })} ${formatPercent(p)}`)
         .join(" · ");
       const about =
-        t(
-          "{token}: probability {p}, rank {rank}, entropy {bits} bits. Most probable here: {others}",
-          {
-            token: text,
-            p: formatPercent(token.probability),
-            rank: token.rank,
-            bits: token.entropy.toFixed(2),
-            others,
-          },
-        ) + (token.given ? ` (${t("chosen by you, not by the model")})` : "");
+        t("{token}: probability {p}, rank {rank}. Most probable here: {others}", {
+          token: text,
+          p: formatPercent(token.probability),
+          rank: token.rank,
+          bits: token.entropy.toFixed(2),
+          others,
+        }) + (token.given ? ` (${t("chosen by you, not by the model")})` : "");
       const show = () => (words.textContent = about);
       return button(text, () => pin(step), {
         class: `${chipClass(token)} shaded${token.given ? " given" : ""}`,
@@ -252,7 +249,7 @@ export default function translation(root, api) {
     root.replaceChildren(
       el("div", { class: "strip" }, [
         el("p", { class: "invitation" }, [
-          t("Press “{translate}” to translate in the direction chosen.", {
+          t("Press “{translate}” to translate in the selected direction.", {
             translate: t("Translate"),
           }),
         ]),

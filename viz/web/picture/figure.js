@@ -171,7 +171,7 @@ export function createFigure(block, afterInsert, { describePicture, follow }) {
     }).observe(box);
   }
   const showFailure = () =>
-    box.replaceChildren(t("The server does not answer. Please try again in a moment."));
+    box.replaceChildren(t("The server is not responding. Please try again in a moment."));
   afterInsert.push(() => loadPlotly().then(() => nextTask().then(drawOnPage), showFailure));
   return picture;
 }

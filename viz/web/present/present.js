@@ -177,7 +177,7 @@ export async function createPresentation() {
     setStyle(lectern, "--sheet", `${tour?.offsetHeight ?? 0}px`);
     const invitation = openTab()?.querySelector(".invitation")?.textContent;
     const missing = t(
-      "Nothing is drawn on this tab yet: leave the presentation, start it there, and present it then.",
+      "Nothing is drawn on this tab yet. Leave the presentation, open the tab, then present again.",
     );
     setText(
       title,

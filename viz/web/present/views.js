@@ -15,7 +15,7 @@ const MOST = 100, // views
 // Validate stored views and return [{title, link}]. refuse() throws an Error whose message the visitor reads.
 function readViews(stored) {
   if (stored?.kind !== KIND || stored.version !== 1 || !Array.isArray(stored.views))
-    refuse(t("This is not a file of views from this page."));
+    refuse(t("This is not a file with views of this page."));
   if (stored.views.length > MOST)
     refuse(
       t("There are {n} views; the limit is {limit}.", { n: stored.views.length, limit: MOST }),
@@ -61,7 +61,7 @@ export async function createViews(present) {
     el("p", {}, [
       t("Add the current view. In a slide show each view fills the screen: ← → move on."),
     ]),
-    el("div", { class: "bar" }, button(t("Add what I see"), add), play),
+    el("div", { class: "bar" }, button(t("Add this view"), add), play),
     list,
     el("div", { class: "bar" }, [saveButton, button(t("Open a file"), () => file.click()), file]),
     status,
@@ -74,7 +74,7 @@ export async function createViews(present) {
     try {
       localStorage.setItem(STORAGE_KEY, viewsJson(views));
     } catch {
-      status.textContent = t("This browser keeps nothing: save them as a file.");
+      status.textContent = t("This browser does not store views: save them as a file.");
     }
   }
 
@@ -128,7 +128,7 @@ export async function createViews(present) {
       tab = document.querySelector("#tabs [role=tab][aria-selected=true]")?.textContent.trim();
     const view = { title: [tab, link.get("text")].filter(Boolean).join(" · "), link: String(link) };
     view.title = view.title.slice(0, TITLE);
-    if (view.link.length > LONGEST) return saveViews(t("This view is too long to be kept."));
+    if (view.link.length > LONGEST) return saveViews(t("This view is too long to store."));
     views.push(view);
     draw();
     saveViews(t("View {n} of {all}", { n: views.length, all: views.length }));

@@ -28,7 +28,7 @@ export function createPaper({ title, questions }, { withKey, viewUrl }) {
       numbered.map((item) => item?.ask?.choices && answer(item, number(item), viewUrl)),
       el("p", { class: "how" }, [
         t(
-          "Every answer was computed from the model’s own pass over the sentence, by the program that made this sheet.",
+          "Every answer was computed by the program that made this sheet, from the model’s own pass over the sentence.",
         ),
       ]),
     ]);
@@ -82,7 +82,7 @@ function figureOf({ picture: content }, filled) {
   if (!content) return null;
   const about =
     content.unit === "nats"
-      ? t("Draw how much you expect each to cost.")
+      ? t("Draw how much you expect each word to cost.")
       : t("Shade what you expect, then compare with the page.");
   return el("figure", {}, [
     drawPicture(content, filled),

@@ -45,7 +45,7 @@ export async function createWorksheets() {
   const source = menu(
     [...offer.tours.map(({ name, title }) => [name, title]), [OWN, t("My own sentences")]],
     null,
-    { "aria-label": t("What the worksheet is made of"), onchange: () => choose(source.value) },
+    { "aria-label": t("Source of the worksheet"), onchange: () => choose(source.value) },
   );
   const keyBox = el("input", {
     type: "checkbox",
@@ -130,7 +130,7 @@ export async function createWorksheets() {
     }
     const isEmpty = !requests.length && !findTour(source.value);
     status.textContent = isEmpty
-      ? t("Type a sentence, and choose what is asked about it: the sheet appears beside it.")
+      ? t("Type a sentence and choose the questions: the sheet appears next to them.")
       : "";
     show(questions);
     setBusy(false);
@@ -196,7 +196,7 @@ export async function createWorksheets() {
     const sheet = toLink(editor.read(), location.href.length);
     if (!sheet)
       return (status.textContent = t(
-        "This is too much for a link, which has at most 30 questions and 64 kB: save it as a file.",
+        "This is too large for a link (at most 30 questions and 64 kB): save it as a file.",
       ));
     copyLink(
       new URLSearchParams({ sheet }),
@@ -215,7 +215,7 @@ export async function createWorksheets() {
       const text = pageHtml(article, title(), await response.text());
       download("worksheet.html", new Blob([text], { type: "text/html" }));
     } catch {
-      status.textContent = t("The server does not answer. Please try again in a moment.");
+      status.textContent = t("The server is not responding. Please try again in a moment.");
     }
   }
 

@@ -34,7 +34,7 @@ function readText(sheet, name, needed) {
 // ask, word}]}.
 function readSheet(stored, asks, limit = MAX_FILE_QUESTIONS) {
   if (stored?.kind !== KIND || stored.version !== 1)
-    refuse(t("This is not a worksheet from this page."));
+    refuse(t("This is not a worksheet of this page."));
   if (!Array.isArray(stored.items)) refuse(t("This worksheet has no list of questions."));
   if (stored.items.length > limit)
     refuse(
@@ -49,7 +49,7 @@ function readSheet(stored, asks, limit = MAX_FILE_QUESTIONS) {
     const ask = readText(item, "ask", true);
     if (!asks.includes(ask))
       refuse(
-        t("Question {n} asks something that this page does not know: {ask}", {
+        t("Question {n} is of a kind that this page does not know: {ask}", {
           n: i + 1,
           ask: ask.slice(0, 40),
         }),

@@ -103,7 +103,7 @@ export function createComparison(hooks) {
   function ask() {
     if (tree.branches.length > 1) return hooks.compare(...selected());
     const hint = t(
-      "There is one branch so far. Choose another candidate at some step, and compare what became of it.",
+      "There is one branch so far. Choose another candidate at any step, then compare the two.",
     );
     content.replaceChildren(el("p", { class: "caption" }, hint));
   }
@@ -120,9 +120,9 @@ export function createComparison(hooks) {
     const label = t("Tokens of the two branches, aligned");
     const explanation =
       cross === null
-        ? t("No words stand side by side after the fork: no step can be compared.")
+        ? t("No words align after the fork, so no step can be compared.")
         : t(
-            "How much each head's attention differs after the fork, over the {n} words that stand side by side above: mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys that both have.",
+            "How much each head's attention differs after the fork, over the {n} aligned words: mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys in both branches.",
             { n: steps },
           );
     content.replaceChildren(

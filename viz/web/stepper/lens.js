@@ -7,9 +7,9 @@ import { createPicture } from "../picture/copy.js";
 import { elementSvg } from "../picture/drawing.js";
 
 const NAMES = {
-  logit: say("logit lens: the stream as it is"),
-  tuned: say("tuned lens: the stream through a fitted map"),
-  jacobian: say("Jacobian lens: the stream times the mean slope of the end"),
+  logit: say("logit lens: the residual stream as it is"),
+  tuned: say("tuned lens: the residual stream through a fitted map"),
+  jacobian: say("Jacobian lens: the residual stream times the mean slope of the output"),
 };
 
 /**
@@ -23,7 +23,7 @@ export function createLens(hooks) {
   const root = el("div", {}, [
     el("p", { class: "caption" }, [
       t(
-        "What each decoder layer would already predict: its residual stream through a lens, the final norm and the output projection. Colour: probability of that token. Point at a cell for the rank of the token finally taken.",
+        "What each decoder layer would already predict: its residual stream through a lens, the final norm and the output projection. Colour: probability of that token. Point at a cell to see the rank of the token finally chosen.",
       ),
     ]),
     choice,
@@ -61,9 +61,9 @@ export function createLens(hooks) {
         el("td", { class: "number" }, distance),
       ]);
     });
-    const distance = t("KL divergence from the end, in nats, mean over steps");
+    const distance = t("KL divergence from the final prediction, in nats, mean over steps");
     const head = [
-      el("th", { scope: "row" }, t("taken")),
+      el("th", { scope: "row" }, t("chosen")),
       ...headings,
       el("th", { scope: "col", title: distance }, t("nats")),
     ];
@@ -72,7 +72,7 @@ export function createLens(hooks) {
 
   // The first argument is a lens of viz/wire/steps.py: `chosen` holds the probabilities of the tokens that were written.
   function createCell({ tokens, ids, probabilities, ranks, chosen }, branch, layer, step) {
-    const words = t("{where}: “{token}” {p}. The token taken, “{taken}”, has rank {rank} ({q}).", {
+    const words = t("{where}: “{token}” {p}. The chosen token, “{taken}”, has rank {rank} ({q}).", {
       where: layer
         ? t("After layer {layer}, step {step}", { layer, step: step + 1 })
         : t("Before layer 1, step {step}", { step: step + 1 }),

@@ -19,7 +19,7 @@ export const chipClass = ({ text, symbol, byte }) =>
  */
 export function createSentences(hooks) {
   const source = el("div", { class: "chips", dir: "auto" }),
-    target = group("chips", t("Tokens written; choose one to go there"));
+    target = group("chips", t("Written tokens: choose one to go there"));
   const note = el("p", { class: "caption" }),
     respelled = el("p", { class: "caption respelled" });
   const root = el("div", { class: "sentences" }, [

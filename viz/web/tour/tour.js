@@ -144,8 +144,8 @@ export async function createTours(root, openSheet) {
     claim.className = `claim ${holds ? "holds" : "fails"}`;
     const verdict = holds ? t("The claim holds") : t("The claim does not hold");
     const origin = learned
-      ? t("Training brought this about: a model with random weights fails here.")
-      : t("This holds for any network of this construction, trained or not.");
+      ? t("This was learned: a model with random weights fails here.")
+      : t("This holds for any network with this architecture, trained or not.");
     claim.replaceChildren(
       el("span", { class: "mark", role: "img", "aria-label": verdict }, holds ? "✓" : "✗"),
       el("span", {}, [
@@ -375,7 +375,7 @@ function createQuiz(onAnswer) {
           : null,
       ]),
       choice === undefined
-        ? el("p", { class: "read" }, t("The picture comes with your answer."))
+        ? el("p", { class: "read" }, t("The picture appears after you answer."))
         : createVerdict(ask, choice),
     );
   }

@@ -75,7 +75,7 @@ export function drawCurves(box, runs, selected) {
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
     grid: { rows: 2, columns: 1 },
     xaxis: { gridcolor, range: [0, last], title: { text: t("update") } },
-    yaxis: { ...axis, domain: [0.34, 1], title: { text: t("loss, nats a token") } },
+    yaxis: { ...axis, domain: [0.34, 1], title: { text: t("loss, nats per token") } },
     yaxis2: { ...axis, domain: [0, 0.26], title: { text: t("gradient") } },
     shapes: selected === null ? [] : [{ ...cursor, x0: selected, x1: selected }],
   };
@@ -103,7 +103,7 @@ export function drawMaps(box, options) {
   if (kind !== "decoder_self" || !maps[DECODED]) return;
   box.prepend(heading(t("teacher-forced, with the whole target given")));
   box.append(
-    heading(t("while decoding, its own words so far")),
+    heading(t("while decoding, with its own words so far")),
     createMaps({ ...options, kind: DECODED }),
   );
 }

@@ -25,8 +25,8 @@ const OPTIMIZERS = [
   ["sgd", say("SGD with momentum")],
 ];
 const STARTS = [
-  ["xavier", say("Xavier, by width in and out")],
-  ["torch", say("as PyTorch’s layers come")],
+  ["xavier", say("Xavier (by fan-in and fan-out)")],
+  ["torch", say("PyTorch’s defaults")],
 ];
 // Field, label, and what switching it teaches.
 const SWITCHES = [
@@ -34,50 +34,50 @@ const SWITCHES = [
     "look_ahead_mask",
     say("Look-ahead mask"),
     say(
-      "Without it a row of the decoder sees the tokens after it: the network learns to copy them, and has nothing to copy when it decodes.",
+      "Without it, a decoder row sees later tokens: the network learns to copy them, and has nothing to copy when it decodes.",
     ),
   ],
   [
     "residual",
     say("Residual connections"),
     say(
-      "Without them each layer replaces the stream and does not add to it: little of the gradient reaches the first layers.",
+      "Without them, each layer replaces the residual stream instead of adding to it, and little of the gradient reaches the first layers.",
     ),
   ],
   [
     "scale_scores",
     say("Division by √d_k"),
     say(
-      "Without it scores are √d_k times as far apart, and the softmax is sharper from the start.",
+      "Without it, scores are √d_k times as far apart, and the softmax is sharper from the start.",
     ),
   ],
   [
     "scale_embedding",
     say("Embeddings times √d_model"),
-    say("Without it the code of a position is larger than the word that it is added to."),
+    say("Without it, the position code is larger than the embedding it is added to."),
   ],
-  ["biases", say("Biases"), say("What every matrix adds, whatever it reads. T5 does without.")],
+  ["biases", say("Biases"), say("A constant added after each matrix product. T5 has none.")],
   [
     "separate",
     say("Separate vocabularies"),
-    say("A table of words for each side, and no shared embedding."),
+    say("One vocabulary per language, and no shared embedding."),
   ],
   [
     "own_output",
-    say("Output matrix of its own"),
+    say("Separate output matrix"),
     say(
-      "Off: logits are products with the target’s embeddings. As PyTorch’s layers come, those are N(0, 1), and the first loss is some ten times that of a guess; a matrix of its own starts at that of a guess.",
+      "Off: logits are products with the target embeddings. With PyTorch’s defaults those are N(0, 1), and the first loss is about ten times that of a random guess; a separate matrix starts at the loss of a random guess.",
     ),
   ],
   [
     "warmup",
     say("Warm-up"),
-    say("Adam’s steps grow for 30 updates, then shrink. Off: one learning rate throughout."),
+    say("The learning rate grows for 30 updates, then decays. Off: a constant learning rate."),
   ],
   [
     "norm_first",
     say("Norm before each sub-layer"),
-    say("Off: the norm stands after the sum, as in the paper."),
+    say("Off: the norm comes after the sum, as in the paper."),
   ],
   [
     "count_padding",
@@ -193,8 +193,8 @@ export function createSettings(side, options, title) {
     ...["0.1", "0.3", "3", "10"].map((n) => [`rate_${n}`, t("Learning rate × {n}", { n })]),
     ["optimizer", t("SGD with momentum")],
     ["momentum_0", t("SGD without momentum")],
-    ["start", t("Start as PyTorch’s layers come")],
-    ["start_own_output", t("Start as PyTorch’s layers come, output matrix of its own")],
+    ["start", t("PyTorch’s default initialisation")],
+    ["start_own_output", t("PyTorch’s default initialisation, separate output matrix")],
   ];
   const node = el("fieldset", { class: "settings" }, [
     el("legend", {}, title),
@@ -219,18 +219,18 @@ export function createSettings(side, options, title) {
         createSelect("d_ff", t("d_ff, times d_model"), numbers("d_ff")),
         createSelect("attention_dropout", t("Dropout on attention weights"), rates),
         createSelect("feedforward_dropout", t("Dropout in the feed-forward"), rates),
-        createSelect("rate", t("Learning rate, times the usual"), numbers("rate")),
+        createSelect("rate", t("Learning rate, × default"), numbers("rate")),
         createSelect("momentum", t("Momentum of SGD"), numbers("momentum")),
-        createSelect("start", t("Start"), STARTS),
+        createSelect("start", t("Initialisation"), STARTS),
       ]),
       el("div", { class: "switches" }, SWITCHES.map(createSwitch)),
       el("p", { class: "note" }, [
         t(
-          "Measured with five seeds on the first corpus, codes for positions on that of word order, too; the loss is that of the whole corpus, without smoothing.",
+          "Measured with five seeds on the first corpus, position codes also on the word-order corpus. The loss is over the whole corpus, without smoothing.",
         ),
         " ",
         t(
-          "Drawn is the least to the greatest loss, on one logarithmic scale, more to the right: grey as it is, coloured with the change, orange where it is reliably higher and blue where it is reliably lower.",
+          "Each bar spans the smallest to the largest loss on a logarithmic scale, higher to the right: grey for the default, coloured with the change (orange: reliably higher, blue: reliably lower).",
         ),
       ]),
       el("ul", { class: "note" }, [

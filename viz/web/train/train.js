@@ -96,7 +96,7 @@ export default function train(root, api) {
   const startButton = button(t("Train"), start, { class: "plain strong" }),
     stopButton = button(t("Stop"), () => stop(t("Stopped at update {n}.", { n: latestUpdate() }))),
     resumeButton = button(t("Resume"), resume),
-    compareButton = button(t("Compare with another setup"), toggleSecond),
+    compareButton = button(t("Compare with another setting"), toggleSecond),
     openButton = button(t("Open setting A in the other tabs"), open);
   const chart = el("div", {
     class: "chart",
@@ -107,7 +107,7 @@ export default function train(root, api) {
     class: "scroll",
     tabindex: "0",
     role: "region",
-    "aria-label": t("What each sentence becomes"),
+    "aria-label": t("Translations of each sentence"),
   });
   const slider = rangeField(null, { id: "train-update", max: 0, value: 0 }, scrub),
     counter = el("output", { for: "train-update" });
@@ -165,7 +165,7 @@ export default function train(root, api) {
     el("h2", { class: "sr-only" }, t("Train your own")),
     el("p", { class: "look" }, [
       t(
-        "Train a network of your own while you watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates, and is gone when you leave.",
+        "Train your own network and watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates and is deleted when you leave.",
         { n: options.updates },
       ),
     ]),
@@ -223,7 +223,9 @@ export default function train(root, api) {
     second.asker.stop();
     second.run = null;
     if (!isHidden) second.settings.set(first.settings.values());
-    compareButton.replaceChildren(isHidden ? t("Compare with another setup") : t("Stop comparing"));
+    compareButton.replaceChildren(
+      isHidden ? t("Compare with another setting") : t("Stop comparing"),
+    );
     draw();
   }
 

@@ -122,7 +122,7 @@ export default function question(root) {
     moveTabFocus(event, [...event.currentTarget.querySelectorAll("button:enabled")]);
   const createGroup = (label) =>
     el("div", { class: "chips", role: "group", "aria-label": label, onkeydown: moveFocus });
-  const tokenChips = createGroup(t("Tokens written: choose the one to ask about")),
+  const tokenChips = createGroup(t("Written tokens: choose one to ask about")),
     contrastChips = createGroup(t("Compared with"));
   const field = textInput(t("Another word to compare with"), {
     size: 12,
@@ -212,7 +212,7 @@ export default function question(root) {
           about:
             i < most
               ? t("{token}, probability {p}", { token: text, p: formatPercent(token.probability) })
-              : t("{token}: the sentence and what was written before it exceed {limit} tokens", {
+              : t("{token}: the sentence and the tokens before it exceed {limit} tokens", {
                   token: text,
                   limit,
                 }),
@@ -327,7 +327,7 @@ export default function question(root) {
       (words) => copied.replaceChildren(words),
       t("Link to this question"),
       t(
-        "Link copied: it asks exactly this question. The sentence comes after # and reaches no server log.",
+        "Link copied. It asks exactly this question. The sentence is after the #, so it appears in no server log.",
       ),
     );
   }

@@ -241,8 +241,8 @@ def _pair_positions(receiver: Case, giver: Case, grid: Grid) -> tuple[int, ...]:
     if isinstance(grid, HeadGrid):
         if len(receiving) != len(giving):
             raise Refusal(
-                "heads of the encoder say something at each position: the sentences have {n} and {m} tokens, "
-                "which cannot be exchanged as a whole",
+                "encoder heads have one output per position: the sentences have {n} and {m} tokens, so their "
+                "outputs cannot be exchanged as a whole",
                 n=len(receiving),
                 m=len(giving),
             )

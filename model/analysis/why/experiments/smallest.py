@@ -55,7 +55,7 @@ def find_smallest_set(
     replacement = Replacement(replacement)
     translation = open_translation(open_case_at(translator, trace, 0, Against.NOTHING), translator, trace)
     if replacement is Replacement.RESAMPLE:
-        raise Refusal("In the smallest set, heads are replaced by zero or by their average.")
+        raise Refusal("In the smallest set, heads can be replaced only by zero or by their average.")
     values = make_ablation_values(translation.case, translator, trace, replacement)
     return shrink_to_end(translation, values.draws[0], seed=seed)
 
@@ -197,7 +197,7 @@ def shrink(translation: Translation, values: HeadOutputs, *, seed: int | None = 
     """
     heads = list_heads(translation.case)
     if translation.measure_leads([[]], values).min(initial=np.inf) <= 0:
-        raise Refusal("The model by itself writes another translation: there is nothing to keep.")
+        raise Refusal("The unchanged model writes a different translation, so there is nothing to preserve.")
     search = _Search(translation, values, heads, seed)
     for _ in search.run():
         yield SmallestSet(frozenset(search.left), len(heads), search.passes, False)

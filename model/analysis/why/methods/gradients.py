@@ -179,8 +179,8 @@ GRADIENT_X_INPUT = Method(
     say("gradient x input"),
     Evidence.PROXY,
     Unit.NATS,
-    say("How the metric would move if the word's embedding grew a little."),
-    say("The slope here says little about what happens without the word."),
+    say("How the metric would change if the word's embedding grew a little."),
+    say("The local slope says little about what happens without the word."),
     gradient_x_input,
 )
 INTEGRATED_GRADIENTS = Method(
@@ -188,7 +188,7 @@ INTEGRATED_GRADIENTS = Method(
     say("integrated gradients"),
     Evidence.EXACT_SPLIT,
     Unit.NATS,
-    say("The slope summed along the way from average words to these."),
+    say("The slope summed along the path from average words to these."),
     say("It splits the difference from a sentence of average words, which is not a real sentence."),
     integrated_gradients,
     slow=True,

@@ -23,7 +23,8 @@ NUM_CANDIDATES = 3  # most probable tokens of each run; one of them may be the t
 def occlude_by_mask(case: Case) -> Attribution:
     """Mask each column's keys in every layer and head; the row's own token is replaced by the mean."""
     note = say(
-        "The word just read reaches this row whatever is masked: it is the {mean} instead.", mean=case.mean_rows[2]
+        "The word just read reaches this row even if it is masked, so it is replaced by the {mean}.",
+        mean=case.mean_rows[2],
     )
     return Attribution(case.measure_effects(mask_words(*case.columns.masks())), notes=(note,))
 
@@ -51,8 +52,8 @@ MASK = Method(
     say("occlusion by mask"),
     Evidence.MEASURED,
     Unit.NATS,
-    say("No head may read the word; the model runs again."),
-    say("Two words that say the same thing hide each other: without one, the other still speaks."),
+    say("No head may attend to the word; the model runs again."),
+    say("Two words with the same information hide each other: without one, the other still supports the token."),
     occlude_by_mask,
 )
 MEAN = Method(
@@ -60,7 +61,7 @@ MEAN = Method(
     say("occlusion by mean"),
     Evidence.MEASURED,
     Unit.NATS,
-    say("The word's embedding becomes the average one; the model runs again."),
-    say("No word is average: the model reads something that it was never trained on."),
+    say("The word's embedding is replaced by the average; the model runs again."),
+    say("No word is average: the model reads something it was never trained on."),
     occlude_by_mean,
 )

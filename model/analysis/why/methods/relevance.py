@@ -92,7 +92,7 @@ ATTN_LRP = Method(
     say("AttnLRP"),
     Evidence.PROXY,
     Unit.NATS,
-    say("The metric, passed back layer by layer to what it is made of; products share it."),
-    say("Biases take a share, too: the row need not add up to the metric."),
+    say("The metric, propagated back layer by layer to the inputs that produced it; products share it."),
+    say("Biases take a share too, so the row need not add up to the metric."),
     attn_lrp,
 )
