@@ -161,7 +161,7 @@ PICTURES = {
 WITHIN = {
     "More": (".survey .stage",),
     "Table": ("#panel-position-table .figure",),
-    "Inside": ("#panel-map .pictured",),
+    "Inside": ("#panel-map .inside .top", "#panel-map .scene"),
 }
 # The top of the parts' root, the top and bottom of all parts, and how many of their containers scroll sideways.
 SPAN = """(selectors) => {

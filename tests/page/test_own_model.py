@@ -67,7 +67,7 @@ def test_an_opus_model_translates_and_names_its_decoding_and_licence(url, import
     )
     no_violations(page)
     passes_every_check(page)
-    panel = open_panel(page, "Inside", "Map")
+    panel = open_panel(page, "Inside", "Whole model")
     expect(panel).to_contain_text("post-norm")
     expect(open_panel(page, "Inside", "Logits").locator(".formula")).to_contain_text("E·x+b")
     screenshot(page, "own-model")

@@ -219,13 +219,9 @@ def to_question(step: int, token: int) -> dict:
     return {"ask": {"step": step, "token": token}}
 
 
-def flow(stacks: Sequence[dict]) -> dict:
-    """Figure 1 of the paper: stacks of model.analysis.architecture side by side.
-
-    Each stack is {title, words, entry, layers, shown, link, sublayers, exit} with boxes {name, shape, axes, link,
-    maps}; a click on a box opens its link.
-    """
-    return {"type": "flow", "stacks": list(stacks)}
+def inside(overview: Mapping) -> dict:
+    """The picture of the whole model, which opens stage by stage (viz/panels/picture.py)."""
+    return {"type": "inside", **overview}
 
 
 def bars(*charts: dict, legend: Sequence[str] = ()) -> dict:

@@ -12,11 +12,10 @@ import torch
 from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as scipy_softmax
 
-from attention_atlas.model.analysis import architecture, bleu, head_loop, stations
+from attention_atlas.model.analysis import bleu, head_loop, stations
 from attention_atlas.model.analysis.formulas.scoring import compare_scorings
 from attention_atlas.model.analysis.formulas.stages import dissect, softmax
-from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side, SubLayerName
-from tests.conftest import build_tiny_model, make_translator
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, SubLayerName
 
 TEXT = "Meine Schwester malt ein rotes Boot."
 
@@ -125,37 +124,6 @@ def test_warm_up_is_not_timed(seen, monkeypatch) -> None:
     attention_input = head_loop.find_attention_input(translator, output, AttentionKind.CROSS, 0)
     comparison = head_loop.compare_loop(attention_input, runs=10, budget=0.06)
     assert comparison.loop_seconds == comparison.vectorised_seconds == 0.01 and comparison.runs >= head_loop.MIN_RUNS
-
-
-def stack_of(translator, trace, output, side) -> architecture.Stack:
-    ids, name = (trace.source_ids, "source") if side is Side.ENCODER else (trace.decoder_ids, "target")
-    rows = stations.embedding_rows(translator, ids, output, side=name)
-    return architecture.stack(side, translator.config, output, rows, layer=1, best=trace.top_probabilities)
-
-
-def test_figure_has_the_models_shapes_and_norms(seen, tokenizer) -> None:
-    translator, trace, output = seen
-    source, target, config = len(trace.source_ids), len(trace.target_ids), translator.config
-    encoder, decoder = (stack_of(translator, trace, output, side) for side in Side)
-    shapes = {str(box.name): box.shape for sublayer in decoder.sublayers for box in sublayer.stations}
-    assert shapes["masked self-attention"] == (4, target, target) and shapes["cross-attention"] == (4, target, source)
-    assert encoder.sublayers[1].stations[0].shape == (source, 48) and decoder.layers == 3
-    assert decoder.exit[-1].shape == (target, config.vocabulary_size)
-    assert [sublayer.reads_memory for sublayer in decoder.sublayers] == [False, True, False]
-    picture = encoder.sublayers[0].stations[1].pictures[3]
-    np.testing.assert_allclose(picture, trace.encoder_self.weights[1, 3], atol=1e-5)
-    assert decoder.sublayers[1].stations[1].pictures[3].shape == (min(target, architecture.MAX_PIXELS), source)
-    for number, sublayer in enumerate(decoder.sublayers, 1):  # a box of the decoder opens what shows the decoder
-        boxes = (*sublayer.stations, sublayer.norm)
-        assert {box.controls.get("side", "decoder") for box in boxes} == {"decoder"}
-        assert {box.controls["kind"] for box in boxes if "kind" in box.controls} <= {"decoder_self", "cross"}
-        assert sublayer.norm.controls == {"side": "decoder", "layer": 2, "sublayer": number}
-    assert all(sublayer.norm_first for sublayer in (*encoder.sublayers, *decoder.sublayers)) and len(encoder.exit) == 2
-    post_norm_translator = make_translator(build_tiny_model(tokenizer, norm_first=False), tokenizer)
-    output = post_norm_translator.inspect(trace.source_ids, trace.target_ids)
-    stack = stack_of(post_norm_translator, trace, output, Side.ENCODER)
-    assert not any(sublayer.norm_first for sublayer in stack.sublayers)
-    assert len(stack.exit) == 1, "there is no final norm"
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -117,11 +117,6 @@ def test_panels_show_the_models_values(app_url, open_app, shipped_translators) -
     translator = next(iter(shipped_translators.values()))
     trace = translator.translate(page.locator(FIELD).input_value())
 
-    boxes = open_panel(page, "Inside", "Map").locator(".station .shape").all_inner_texts()
-    source, target, config = len(trace.source_ids), len(trace.target_ids), translator.config
-    assert f"{config.num_heads} × {target} × {source}" in boxes
-    assert f"{target} × {config.vocabulary_size:,}" in boxes
-
     panel = open_panel(page, "More", "Table")
     drawn = panel.locator(".figure").evaluate("e => Array.from(e._fullData[0].z, row => Array.from(row))")
     assert json.dumps(drawn[5]) == json.dumps([float(v) for v in translator.model.source_positions.table[5].tolist()])
@@ -145,21 +140,6 @@ def test_panels_show_the_models_values(app_url, open_app, shipped_translators) -
     expect(panel.locator(".text.good")).to_contain_text("checks passed")
     # The panel was shown before, and checks again when it is shown again.
     expect(panel.locator(".verdict.no, .verdict.waiting")).to_have_count(0)
-
-
-def test_a_box_of_the_map_opens_its_panel(app_url, open_app) -> None:
-    page = open_app(app_url)
-    panel = open_panel(page, "Inside", "Map")
-    assert panel.locator(".way.memory").count() == 1 and panel.locator(".plus").count() == 5
-    bottom = page.locator(".flow").evaluate("(node) => node.getBoundingClientRect().bottom + scrollY")
-    assert bottom <= 800, "whole on the first screen of a laptop"
-    panel.get_by_role("button", name="cross-attention").click()
-    expect(page.locator("#panel-attention .text").first).to_contain_text("Cross-attention")
-    open_tab(page, "Map", STRIPS["Inside"])
-    panel.get_by_role("button", name="feed-forward").last.click()
-    expect(page.locator("#panel-feed-forward")).to_be_visible()
-    assert "hidden units" in wait_for_panel(page).inner_text()
-    assert page.locator("[role=tabpanel]:visible input[type=radio]:checked:visible").input_value() == "decoder"
 
 
 @pytest.mark.parametrize("names", [OF_INSIDE[0], pytest.param(OF_INSIDE[1], marks=pytest.mark.long)])

@@ -1,14 +1,10 @@
-"""The panel "Map": figure 1 of the paper for this model, with the shapes and maps of this sentence."""
+"""The panel "Whole model": one picture from the typed words to the next one, which opens stage by stage."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from attention_atlas.model.analysis import architecture, stations
 from attention_atlas.model.config import Norm, PositionCode
 from attention_atlas.model.trace.kinds import Side
-from attention_atlas.viz.maps import labels
-from attention_atlas.viz.panels import formulas
+from attention_atlas.viz.panels import formulas, picture
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -31,14 +27,8 @@ CODES = {
 }
 
 
-SIDES = {
-    Side.ENCODER: (say("Encoder: reads the source"), "source"),
-    Side.DECODER: (say("Decoder: reads its own words and, in cross-attention, the memory"), "target"),
-}
-
-
 def overview(scene: Scene) -> list[dict]:
-    """Draw the map of the model, and its sizes."""
+    """Draw the picture of the model, and its sizes."""
     trace, config = scene.trace, scene.translator.config
     encoder, decoder = map(config.of, Side)
     if encoder.num_heads == decoder.num_heads:
@@ -61,7 +51,7 @@ def overview(scene: Scene) -> list[dict]:
         )
     vocabulary = [config.vocabulary_size, *([] if config.shared_embeddings else [config.num_target_tokens])]
     return [
-        blocks.flow([_stack(scene, side) for side in Side]),
+        blocks.inside(picture.overview(scene)),
         blocks.facts(
             blocks.fact("This sentence", f"{len(trace.source_ids)} → {len(trace.target_ids)}", "tokens, in → out"),
             ("d_model", blocks.compact(config.d_model), heads),
@@ -85,53 +75,10 @@ def overview(scene: Scene) -> list[dict]:
     ]
 
 
-def _stack(scene: Scene, side: Side) -> dict:
-    """Return one side of the map, for blocks.flow."""
-    trace, translator = scene.trace, scene.translator
-    title, name = SIDES[side]
-    encoder = side is Side.ENCODER
-    ids, tokens = (trace.source_ids, trace.source_tokens) if encoder else (trace.decoder_ids, trace.decoder_inputs)
-    rows = stations.embedding_rows(translator, ids, scene.output, side=name, interventions=trace.interventions)
-    stack = architecture.stack(
-        side, translator.config, scene.output, rows, layer=scene.selection.layer, best=trace.top_probabilities
-    )
-    return {
-        "title": title,
-        "words": [labels.display(token) for token in tokens],
-        "entry": [_box(station) for station in stack.entry],
-        "layers": stack.layers,
-        "shown": stack.shown + 1,
-        "link": {"tab": "inside", "panel": "residual", "side": side.value},
-        "sublayers": [
-            {
-                "boxes": [_box(station) for station in sublayer.stations],
-                "norm": _box(sublayer.norm),
-                "first": sublayer.norm_first,
-                "residual": sublayer.residual,
-                "memory": sublayer.reads_memory,
-            }
-            for sublayer in stack.sublayers
-        ],
-        "exit": [_box(station) for station in stack.exit],
-    }
-
-
-def _box(station: architecture.Station) -> dict:
-    """Return the box of a station, which links to its panel."""
-    limit = max((float(np.abs(picture).max()) for picture in station.pictures), default=1.0)
-    return {
-        "name": station.name,
-        "shape": " × ".join(map(blocks.compact, station.shape)),
-        "axes": list(station.axes),
-        "link": {"tab": "inside", "panel": station.panel, **station.controls},
-        "maps": [blocks.heatmap(picture, "", limit=limit, signed=station.signed) for picture in station.pictures],
-    }
-
-
 PANEL = Panel(
     "map",
-    "Map",
-    "The whole model, with the shapes of this sentence at every arrow. Choose a box to open it up.",
+    "Whole model",
+    "From the words you typed to the probabilities of the next word. Click a part to open it.",
     say("Paper, figure {n}", n="1"),
     overview,
 )

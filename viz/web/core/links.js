@@ -28,10 +28,14 @@ export const opened = { link: null };
  * @param {Link} fields of the link @param {number} [frames] to wait at most
  */
 export function openLink(fields, frames = 600) {
+  const panel = fields.inside ? { panel: "map" } : {};
+  /** @type {Link} */
   const link = GROUPS_OF_MORE.includes(fields.tab)
     ? { ...fields, tab: "more", group: fields.tab }
-    : fields;
+    : { ...panel, ...fields };
   opened.link = link;
+  if (link.tab === "inside" && link.panel === "map")
+    store.set({ inside: { place: link.inside ?? "", cell: link.cell ?? "" } });
   const tab = document.getElementById(`tab-${link.tab}-button`);
   if (tab) {
     tab.click();
@@ -129,6 +133,12 @@ function addressOf(fields) {
 
 /** Replace the fields of the page's address. @param {URLSearchParams | string} fields */
 export const replaceFields = (fields) => history.replaceState(history.state, "", addressOf(fields));
+
+/** Add a step with these fields to the history. @param {URLSearchParams} fields */
+export function pushFields(fields) {
+  history.pushState(history.state, "", addressOf(fields));
+  lastView = fields;
+}
 
 // All entries of the history get the same query: browsers send "hashchange" only between addresses with equal queries.
 let query = location.search;

@@ -11,9 +11,9 @@ import { grid, heads } from "./heads.js";
 import { math } from "./math.js";
 import { matrix } from "./matrix.js";
 import { createFigure } from "../picture/figure.js";
-import { flow } from "./figure1.js";
 import { bars, maps, drawNumbers } from "./maps.js";
 import { createScrollBox } from "./scroll.js";
+import { inside } from "./whole.js";
 import { svgToFile } from "../picture/copy.js";
 import { elementSvg } from "../picture/drawing.js";
 import { words } from "../why/choices.js";
@@ -240,10 +240,10 @@ const markedWord = ([word, n]) => [
 export const BLOCKS = {
   bars,
   exports,
-  flow,
   frames,
   grid,
   heads,
+  inside,
   links,
   maps,
   matrix,

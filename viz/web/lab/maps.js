@@ -37,10 +37,6 @@ function cellSize(count, available) {
 
 const decodeNumbers = (map) => new Float32Array(base64ToBytes(map.data).buffer);
 
-/** Draw a heatmap (viz/wire/blocks.py) without names and values. @param {any} map */
-export const drawThumbnail = (map) =>
-  drawNumbers(decodeNumbers(map), map.shape[1], map.limit, map.signed);
-
 // Shorten a name: a token, or the token that a decoder's row reads and the one that it predicts.
 const shortName = (name) => {
   const tokens = name.split(" → ");

@@ -15,6 +15,8 @@
  * @property {any} selection {kind, layer, head, query, key}: the attention that is looked at
  * @property {any} asked the question of the tab "Why": the pinned token and what to compare it with; null: the server's default
  * @property {number | null} pinned step of the pinned token
+ * @property {{place: string, cell: string}} inside what the picture of the tab Inside shows, as a link names it
+ *   (inside/place.js); place "": the whole model
  */
 
 /** @type {State} */
@@ -30,6 +32,7 @@ const state = {
   selection: null,
   asked: null,
   pinned: null,
+  inside: { place: "", cell: "" },
 };
 /** @type {{names: string[], callback: (state: State) => void}[]} */
 const followers = [];
