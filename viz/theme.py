@@ -27,8 +27,24 @@ COLOURS = {
     "good-soft": ("#e3f4e9", "#15341f"),
 }
 
-# Colours of heads that are shown together, distinct for any colour vision (Okabe and Ito 2008).
+# Colours of heads and curves that are shown together (Okabe and Ito 2008), and the dashes of their lines: two that look
+# alike to anyone, without colours too, are dashed differently.
 HEAD_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#9911ee", "#6b6b6b")
+HEAD_DASHES = ("solid", "dash", "dash", "solid", "dot", "dot", "dot", "dash")
+# Marks of the points of series that have the dashes for something else.
+MARKS = (
+    "circle",
+    "square",
+    "diamond",
+    "x",
+    "triangle-up",
+    "triangle-down",
+    "cross",
+    "star",
+    "pentagon",
+    "hexagon",
+    "bowtie",
+)
 
 # Sequential scales with monotonic lightness, for any colour vision: viridis (van der Walt and Smith 2015), cividis
 # (Nunez et al. 2018), greys (ColorBrewer).

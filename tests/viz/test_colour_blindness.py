@@ -7,7 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.viz import theme
+from attention_atlas.viz.figures.curves import plot_curves
 
 # Machado, Oliveira and Fernandes 2009, at full severity, on linear RGB.
 SEEN_BY = {
@@ -21,11 +23,12 @@ SEEN_BY = {
     "tritanopes": np.array(
         [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
     ),
+    "achromats": np.array([[0.2126, 0.7152, 0.0722]] * 3),  # who see luminance alone
 }
 TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )  # sRGB's primaries, white D65
-NOTICED = 10  # CIE 1976 colour difference; 2.3 is just noticeable
+NOTICED = 10  # colour difference; 2.3 is just noticeable
 
 
 def lab(colours: tuple[str, ...], seen: np.ndarray) -> np.ndarray:
@@ -49,7 +52,7 @@ def test_lightness_of_scales_is_monotonic(name, eyes):
     assert (steps > 2).all() or (steps < -2).all(), steps
 
 
-@pytest.mark.parametrize("eyes", SEEN_BY)
+@pytest.mark.parametrize("eyes", [eyes for eyes in SEEN_BY if eyes != "achromats"])  # signs are written, too
 @pytest.mark.parametrize("page", theme.DIVERGING)
 def test_diverging_colours_are_distinct_and_monotonic(page, eyes):
     colours = lab(theme.DIVERGING[page], SEEN_BY[eyes])
@@ -59,8 +62,49 @@ def test_diverging_colours_are_distinct_and_monotonic(page, eyes):
         assert np.linalg.norm(colours[low] - colours[high]) > NOTICED, (low, high)
 
 
+def difference(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the difference CIEDE2000 of two colours in CIELAB (Sharma, Wu and Dalal 2005)."""
+    chroma = (np.hypot(*a[1:]) + np.hypot(*b[1:])) / 2
+    stretch = 1 + 0.5 * (1 - np.sqrt(chroma**7 / (chroma**7 + 25**7)))
+    (c1, h1), (c2, h2) = (
+        (np.hypot(stretch * x, y), np.degrees(np.arctan2(y, stretch * x)) % 360) for _, x, y in (a, b)
+    )
+    turn = 0 if c1 * c2 == 0 else (h2 - h1 + 180) % 360 - 180
+    light, chroma = (a[0] + b[0]) / 2, (c1 + c2) / 2
+    hue = h1 + h2 if c1 * c2 == 0 else (h1 + turn / 2) % 360
+    cosines = [np.cos(np.radians(factor * hue - shift)) for factor, shift in ((1, 30), (2, 0), (3, -6), (4, 63))]
+    scale = 1 + np.dot((-0.17, 0.24, 0.32, -0.20), cosines)
+    by_light = (b[0] - a[0]) / (1 + 0.015 * (light - 50) ** 2 / np.sqrt(20 + (light - 50) ** 2))
+    by_chroma = (c2 - c1) / (1 + 0.045 * chroma)
+    by_hue = 2 * np.sqrt(c1 * c2) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * chroma * scale)
+    rotated = np.sin(np.radians(60 * np.exp(-(((hue - 275) / 25) ** 2)))) * 2 * np.sqrt(chroma**7 / (chroma**7 + 25**7))
+    return float(np.sqrt(by_light**2 + by_chroma**2 + by_hue**2 - rotated * by_chroma * by_hue))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+        ((50, 2.5, 0), (73, 25, -18), 27.1492),
+        ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+    ],
+)
+def test_differences_of_published_pairs(first, second, expected):
+    assert difference(np.array(first), np.array(second)) == pytest.approx(expected, abs=1e-4)
+
+
 @pytest.mark.parametrize("eyes", SEEN_BY)
-def test_head_colours_are_distinct(eyes):
+def test_lines_of_heads_and_curves_differ_in_colour_or_dash(eyes):
     colours = lab(theme.HEAD_COLOURS, SEEN_BY[eyes])
-    distances = {(i, j): np.linalg.norm(colours[i] - colours[j]) for i, j in combinations(range(len(colours)), 2)}
-    assert min(distances.values()) > NOTICED, distances
+    alike = [
+        pair
+        for pair in combinations(range(len(colours)), 2)
+        if difference(*colours[list(pair)]) < NOTICED and len({theme.HEAD_DASHES[i] for i in pair}) == 1
+    ]
+    assert len(theme.HEAD_DASHES) == len(colours) and not alike, alike
+
+
+def test_curves_have_these_dashes_and_methods_have_marks_of_their_own():
+    curves = plot_curves({str(i): np.arange(3.0) for i in range(8)}).data
+    assert [curve.line.dash for curve in curves] == list(theme.HEAD_DASHES)
+    assert len(set(theme.MARKS)) == len(theme.MARKS) >= len(METHODS)

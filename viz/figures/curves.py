@@ -44,7 +44,11 @@ def plot_curves(
                 name=name,
                 mode="lines+markers",
                 marker={"size": 4},
-                line={"width": 2, "color": theme.HEAD_COLOURS[index % len(theme.HEAD_COLOURS)]},
+                line={
+                    "width": 2,
+                    "color": theme.HEAD_COLOURS[index % len(theme.HEAD_COLOURS)],
+                    "dash": theme.HEAD_DASHES[index % len(theme.HEAD_DASHES)],
+                },
                 hovertemplate=join(
                     (x_title, " %{customdata}" if logarithmic else " %{x}", ": %{y:.4f}<extra>", name, "</extra>")
                 ),

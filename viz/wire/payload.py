@@ -80,7 +80,7 @@ def payload(
         },
         "kinds": {kind.value: _kind(trace, kind, maps) for kind, maps in kinds.items()},
         "selection": selection_dict(selection) if selection else None,
-        "colours": {"scales": theme.SCALES, "heads": theme.HEAD_COLOURS},
+        "colours": {"scales": theme.SCALES, "heads": theme.HEAD_COLOURS, "dashes": theme.HEAD_DASHES},
     }
 
 

@@ -141,7 +141,7 @@ def _agreement_figure(table: Faithfulness) -> dict:
     known = [scores for scores in table.by_agreement() if scores.agreement is not None]
     titles = [METHODS[scores.method].title for scores in known]
     picture = go.Figure()
-    for colour, evidence in zip(theme.HEAD_COLOURS, Evidence):
+    for colour, mark, evidence in zip(theme.HEAD_COLOURS, theme.MARKS, Evidence):
         at = [i for i, scores in enumerate(known) if METHODS[scores.method].evidence is evidence]
         intervals = [known[i].agreement for i in at]
         picture.add_scatter(
@@ -149,7 +149,7 @@ def _agreement_figure(table: Faithfulness) -> dict:
             y=at,
             name=EVIDENCE[evidence],
             mode="markers",
-            marker={"color": colour, "size": 9},
+            marker={"color": colour, "size": 9, "symbol": mark},
             error_x={
                 "type": "data",
                 "symmetric": False,
@@ -193,13 +193,16 @@ def _add_line(picture: go.Figure, method: str | None, x: list[int], y: list[floa
     Methods that ignore the written token are dashed, each differently, so that two equal lines are both visible.
     """
     if method is None:
-        name, colour, dash = RANDOM, theme.FIGURE_TEXT, "dot"
+        name, colour, dash, mark = RANDOM, theme.FIGURE_TEXT, "dot", "circle-open"
     else:
         dashed = [known.slug for known in METHODS.values() if known.class_agnostic]
-        name, colour = METHODS[method].title, theme.HEAD_COLOURS[list(METHODS).index(method) % len(theme.HEAD_COLOURS)]
+        index = list(METHODS).index(method)
+        name, mark = METHODS[method].title, theme.MARKS[index]
+        colour = theme.HEAD_COLOURS[index % len(theme.HEAD_COLOURS)]
         dash = DASHES[dashed.index(method) % len(DASHES)] if method in dashed else "solid"
     line = {"color": colour, "width": 2, "dash": dash}
-    picture.add_scatter(x=x, y=y, name=name, mode="lines+markers", marker_size=4, line=line)
+    marker = {"size": 6, "symbol": mark}
+    picture.add_scatter(x=x, y=y, name=name, mode="lines+markers", marker=marker, line=line)
 
 
 def _randomisation_figure(table: Faithfulness) -> dict:

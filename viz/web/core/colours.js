@@ -51,3 +51,12 @@ export function paintMap(canvas, map, colour) {
   }
   canvas.getContext("2d")?.putImageData(image, 0, 0);
 }
+
+/** @type {Record<string, string | undefined>} */
+const DASHES = { dash: "12 10", dot: "0.5 9" }; // for lines with round ends
+
+/**
+ * Return the dashes of a head's line as an attribute of SVG, undefined for a solid one (viz/theme.py, HEAD_DASHES).
+ * @param {{heads: string[], dashes: string[]}} colours of a trace @param {string} colour
+ */
+export const lineDash = ({ heads, dashes }, colour) => DASHES[dashes[heads.indexOf(colour)]];

@@ -1,6 +1,7 @@
 // The attention explorer: builds its parts, draws them, remembers translations, and handles what a person does and what the
 // server answers.
 import { ask as askServer } from "../core/ask.js";
+import { lineDash } from "../core/colours.js";
 import { button, debounce, el, showInvitation, onThemeChange } from "../core/dom.js";
 import { KINDS } from "../core/kinds.js";
 import { textParts, toText, say, t } from "../core/language.js";
@@ -345,7 +346,7 @@ export default function explorer(root, api) {
     predicted: state.kind !== "decoder_self",
   });
 
-  // Return the layers of the lines, [{map, colour}]; null while a map is missing.
+  // Return the layers of the lines, [{map, colour, dash}]; null while a map is missing.
   function lineLayers(state) {
     const { trace } = scene,
       view = lineView(state),
@@ -355,7 +356,7 @@ export default function explorer(root, api) {
         own = { ...view, layer, head, ...more };
       return model.missingLayers(trace, own).length
         ? null
-        : { map: model.scoreMap(trace, own), colour };
+        : { map: model.scoreMap(trace, own), colour, dash: lineDash(trace.colours, colour) };
     };
     if (state.lines === "alignment" && state.kind === "cross") {
       const linking = trace.alignment.linked_by.map(([layer, head, row]) =>

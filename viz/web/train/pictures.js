@@ -8,7 +8,8 @@ import { KINDS } from "../core/kinds.js";
 import { say, t, thousandsSeparator } from "../core/language.js";
 import { base64ToBytes } from "../explorer/trace.js";
 
-const COLOURS = { a: "#0072b2", b: "#d55e00" }; // for any colour vision
+const COLOURS = { a: "#0072b2", b: "#d55e00" }, // for any colour vision
+  DASHES = { a: "solid", b: "dash" };
 
 export const DECODED = "decoder_self_decoded"; // the maps while decoding, drawn below those of teacher forcing
 export const KIND_TITLES = {
@@ -49,7 +50,7 @@ export function drawCurves(box, runs, selected) {
       updates = points.map(([update]) => update);
     const curve = (name, column, width, more) => {
       const values = points.map((point) => point[column]);
-      return drawLine(name, updates, values, { color, width }, more);
+      return drawLine(name, updates, values, { color, width, dash: DASHES[side] }, more);
     };
     const floorName = t("{run}: floor {value}", { run, value: floor.toFixed(3) });
     return [

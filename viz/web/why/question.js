@@ -148,7 +148,8 @@ export default function question(root) {
     ]),
   ];
   const foot = el("div", { class: "foot" }, metric, copyButton);
-  const content = [...lines, headline, failed, picture, foot, note, copied];
+  const heading = el("h2", { class: "sr-only" }, t("Why this word?"));
+  const content = [heading, ...lines, headline, failed, picture, foot, note, copied];
 
   /**
    * Draw a group of chips.

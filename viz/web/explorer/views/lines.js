@@ -1,4 +1,5 @@
 // Two columns of tokens joined by lines: width and opacity show the weight, colour the head.
+import { lineDash } from "../../core/colours.js";
 import { el, rangeField, shorten, svg } from "../../core/dom.js";
 import { actAsButton } from "../../core/keys.js";
 import { textParts, say, t } from "../../core/language.js";
@@ -15,7 +16,7 @@ const LABEL = 160,
 
 // Return the edges of one head as ten paths, one per strength, to keep nodes few. limit: the value
 // of full strength.
-function edgePaths(edges, { colour, limit }, { x1, x2, y }) {
+function edgePaths(edges, { colour, dash, limit }, { x1, x2, y }) {
   const middle = (x1 + x2) / 2,
     curve = (from, to) => `M${x1} ${from}C${middle} ${from} ${middle} ${to} ${x2} ${to}`;
   const paths = new Array(BUCKETS).fill("");
@@ -31,6 +32,7 @@ function edgePaths(edges, { colour, limit }, { x1, x2, y }) {
         "stroke-width": (0.6 + 4.4 * strength).toFixed(2),
         "stroke-opacity": (0.12 + 0.8 * strength).toFixed(2),
         "stroke-linecap": "round",
+        "stroke-dasharray": dash,
       };
     return d ? [svg("path", { d, ...look })] : [];
   });
@@ -109,8 +111,12 @@ export function createLines(hooks) {
       };
       slider.value = coverage;
       amount.textContent = `${coverage}%`;
-      const swatch = ({ name, colour }) =>
-        el("span", {}, el("i", { style: `background: ${colour}` }), name);
+      const dashOf = ({ colour }) => lineDash(hooks.scene.trace.colours, colour);
+      const swatch = (layer) => {
+        const look = { stroke: layer.colour, "stroke-width": 4, "stroke-linecap": "round" },
+          line = { x1: 3, x2: 37, y1: 6, y2: 6, "stroke-dasharray": dashOf(layer), ...look };
+        return el("span", {}, svg("svg", { width: 40, height: 12 }, svg("line", line)), layer.name);
+      };
       key.replaceChildren(...(layers.length > 1 ? layers : []).map(swatch));
       const room = Math.round(label / 8),
         half = (text) => shorten(text, Math.floor(room / 2) - 1);
@@ -133,7 +139,11 @@ export function createLines(hooks) {
       const edgesOf = ({ map, sign }) =>
         model.strongestEdges(map, coverage / 100).filter(({ value }) => !sign || value * sign > 0);
       current = {
-        layers: layers.map((layer) => ({ ...layer, edges: edgesOf(layer) })),
+        layers: layers.map((layer) => ({
+          ...layer,
+          dash: dashOf(layer),
+          edges: edgesOf(layer),
+        })),
         geometry,
         group,
         tokens: { row: ofRows, column: ofColumns },

@@ -190,12 +190,12 @@ export function createSentence(hooks) {
     return `M${from.x} ${from.y}C${bend(from)} ${bend(to)} ${to.x} ${to.y}`;
   }
 
-  // layers: [{map, colour}], a map for each head that has its own lines
+  // layers: [{map, colour, dash}], a map for each head that has its own lines
   function drawLines() {
     const { layers } = scene,
       isArc = rowSide() === columnSide(),
       paths = [];
-    layers.forEach(({ map, colour }, i) => {
+    layers.forEach(({ map, colour, dash }, i) => {
       const shift = (i - (layers.length - 1) / 2) * 3,
         move = ({ x, y }) => (isUpright ? { x, y: y + shift } : { x: x + shift, y });
       map.rows.forEach((_, row) =>
@@ -205,6 +205,7 @@ export function createSentence(hooks) {
           if (!(weight >= FAINT) || (isArc && row === column) || !from || !to) return;
           const look = {
             stroke: colour,
+            "stroke-dasharray": dash,
             "stroke-width": ((1 + 5.5 * weight) / (layers.length > 1 ? 1.6 : 1)).toFixed(2),
             style: `--o: ${(0.25 + 0.65 * weight).toFixed(2)}`,
           };
