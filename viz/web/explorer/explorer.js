@@ -121,7 +121,11 @@ export default function explorer(root, api) {
     hint: t("← → heads · ↑ ↓ layers"),
   };
   const test = createTest({ ask, able: isInApp, draw: drawLit });
-  const sentence = createSentence({ point, pin: pinWord, test: testWord, letGo }),
+  const pointByHand = (at) => {
+    demo.stop();
+    point(at);
+  };
+  const sentence = createSentence({ point: pointByHand, pin: pinWord, test: testWord, letGo }),
     lines = createPicture(sentence.root, {
       ...pictureOptions,
       name: t("What each word attends to"),
@@ -398,7 +402,7 @@ export default function explorer(root, api) {
     controls.lines.hidden =
       lines.hidden || state.kind !== "cross" || !trace.alignment?.linked_by.length;
     const layers = lines.hidden ? null : lineLayers(state); // a large map's words would fill a hundred lines
-    answer.root.hidden = lines.hidden;
+    answer.root.hidden = said.hidden = lines.hidden;
     if (!layers) return; // drawn when the layers arrive
     const source = model.plainWords(trace.tokens.source),
       target = model.plainWords(trace.tokens.predicted),
