@@ -16,13 +16,14 @@ from playwright.sync_api import sync_playwright
 from attention_atlas.model.program import CommandLine, parse_args, run_program
 from bench.common import ROOT, Measurement, write_json
 from bench.page.explorer import first_paint, growth, head_switches, large_map, payload_size
+from bench.page.inside import inside_frames
 from bench.page.loading import entered, first_view, idle, openings
 from bench.page.stage import Stage, launch_chromium
 from bench.page.tabs import lab_checks, lab_heads, lab_inside, lab_positions, stepper
 
 MEASUREMENTS: tuple[Callable[[Stage], Iterable[Measurement]], ...] = (
     *(first_view, entered, head_switches, first_paint, payload_size, growth, large_map),
-    *(lab_positions, lab_inside, lab_heads, lab_checks, stepper, openings, idle),
+    *(lab_positions, lab_inside, inside_frames, lab_heads, lab_checks, stepper, openings, idle),
 )
 
 

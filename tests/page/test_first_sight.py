@@ -190,5 +190,6 @@ def test_the_picture_has_the_first_screen(app_url, open_page, shipped_translator
             assert top < height - 200, (title, top)
         else:
             first = top if title in WITHIN else begins
-            assert first <= 230 and bottom <= height and cut == 0, (title, begins, top, bottom, cut)
+            highest = 270 if title == "Inside" else 230  # the picture has a bar of its own
+            assert first <= highest and bottom <= height and cut == 0, (title, begins, top, bottom, cut)
             assert title in WITHIN or bottom - top >= 0.55 * height, (title, top, bottom)

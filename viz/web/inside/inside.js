@@ -308,7 +308,7 @@ export default function inside(root, block, api) {
       displayed = drawn;
       if (last !== null && now - last > MISSED) missed++;
       last = now;
-      painter.draw(items, !done && missed > 1);
+      painter.draw(items, { moving: !done, coarse: !done && missed > 1 });
       if (!done) return (request = requestAnimationFrame(tick));
       if (painter.size.height !== height) {
         painter.resize(width, height);
@@ -469,7 +469,7 @@ export default function inside(root, block, api) {
   }
 
   function drawList() {
-    if (details.open) list.replaceChildren(createList(scene, go));
+    if (details.open) list.replaceChildren(createList(scene, (open) => perform({ open }, null)));
   }
 
   // --- What a person does -----------------------------------------------------------------------------------------

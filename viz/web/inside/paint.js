@@ -25,6 +25,8 @@ export class Painter {
     this.strips = new Map(); // bitmaps by name
     this.size = { width: 0, height: 0 };
     this.ratio = 1;
+    this.isMoving = false;
+    this.fontSet = ""; // the context's font, which is slow to set
     this.readColours();
   }
 
@@ -49,9 +51,12 @@ export class Painter {
     this.canvas.style.height = `${height}px`;
   }
 
-  // coarse: leave out thin curves, on devices that miss frames while items move.
-  draw(items, coarse = false) {
+  // moving: texts have whole sizes and no halos, because glyphs of new sizes are slow. coarse: leave out thin curves, on devices
+  // that miss frames.
+  draw(items, { moving = false, coarse = false } = {}) {
     const { context } = this;
+    this.isMoving = moving;
+    this.fontSet = "";
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.size.width, this.size.height);
     context.lineCap = "round";
@@ -152,7 +157,8 @@ export class Painter {
 
   text({ x, y, s, str, c, align, weight = 400, turn, mono, halo }) {
     const { context } = this;
-    context.font = `${weight} ${s}px ${mono ? this.mono : this.font}`;
+    const font = `${weight} ${this.isMoving ? Math.round(s) : s}px ${mono ? this.mono : this.font}`;
+    if (font !== this.fontSet) context.font = this.fontSet = font;
     context.textAlign = align;
     context.textBaseline = "middle";
     context.fillStyle = this.colours[c];
@@ -164,7 +170,7 @@ export class Painter {
       context.restore();
       return;
     }
-    if (halo) {
+    if (halo && !this.isMoving) {
       context.strokeStyle = this.colours[halo];
       context.lineWidth = 4;
       context.lineJoin = "round";
