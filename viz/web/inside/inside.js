@@ -46,6 +46,7 @@ const MOVING = 320; // to another word
 const POINTING = 140;
 const BEAT = 1200; // a caption of Play
 const MISSED = 24; // milliseconds of a frame, after which thin lines are left out while items move
+const PRESENTED = 1120; // pixels, the least width in a presentation
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 /** @type {(() => void) | null} ends the picture of the translation before */
 let endLast = null;
@@ -745,8 +746,10 @@ export default function inside(root, block, api) {
     });
 
   return {
+    // A presentation enlarges the picture to its space, so a wide one is laid out as on a wide page.
     fit(space) {
-      room = space && { width: Math.floor(space.width), height: Math.floor(space.height) - 130 };
+      const width = space && Math.max(PRESENTED, Math.floor(space.width));
+      room = space && { width, height: Math.max(400, (space.height * width) / space.width - 150) };
       picture.style.width = room ? `${room.width}px` : "";
       displayed = null;
       redraw(0);
