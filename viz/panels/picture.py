@@ -133,7 +133,8 @@ def _vectors(sublayer: SubLayerRecord, shown: list[int]) -> dict:
 def head(scene: Scene, kind: AttentionKind, index: int, number_: int, query: int, first: int | None = None) -> dict:
     """Return a head at one query: every stage of softmax(q k^T / sqrt(d_k)) v, and its share of W_O.
 
-    first: of the window of MAX_KEYS keys, if there are more. None: the window around the largest weight.
+    first: of the window of MAX_KEYS keys, if there are more. None: the window around the query, in cross-attention
+    around the largest weight.
     """
     try:
         parts = stages.dissect(scene.output, kind, index, number_, query=query)
@@ -143,8 +144,8 @@ def head(scene: Scene, kind: AttentionKind, index: int, number_: int, query: int
         ) from None
     joined = stages.join_heads(scene.translator, scene.output, kind, index, query=query)
     count = len(parts.weights)
-    centre = int(parts.recorded.argmax()) - MAX_KEYS // 2 if first is None else first
-    start = max(0, min(centre, count - MAX_KEYS))
+    centre = int(parts.recorded.argmax()) if kind is AttentionKind.CROSS else query
+    start = max(0, min(centre - MAX_KEYS // 2 if first is None else first, count - MAX_KEYS))
     keys = slice(start, min(count, start + MAX_KEYS))
     others = np.ones(count, bool)
     others[keys] = False
