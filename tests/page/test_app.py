@@ -153,7 +153,7 @@ def test_print_keeps_colours_and_hides_controls(app_url, open_page):
     page.wait_for_selector(".atlas-explorer .detail .heatmaplayer image")
     page.emulate_media(media="print")
     expect(page.locator("#translate")).to_be_hidden()
-    expect(page.locator(".atlas-translation .sentences")).to_be_visible()
+    expect(page.locator(".sentence-lines .sheet")).to_be_visible()
     chip = page.locator(".atlas-translation .chip.shaded").first
     assert chip.evaluate("node => getComputedStyle(node).printColorAdjust") == "exact"
     assert page.locator("#translation").evaluate("node => getComputedStyle(node).position") == "static"
@@ -180,6 +180,7 @@ CHIPS_IN_VIEW = """(box) => {
 def test_a_long_text_scrolls_to_the_translation_and_to_the_pinned_token(app_url, open_app, width):
     page = open_app(app_url, width=width)
     submit(page, LONG)
+    open_tab(page, "Step by step")
     box = page.locator(".atlas-translation .sentences")
     expect(box.locator(".source")).to_contain_text("steil geworden")
     assert box.evaluate("node => node.scrollHeight > node.clientHeight") and box.evaluate(CHIPS_IN_VIEW)["first"]
@@ -194,6 +195,7 @@ def test_a_long_text_scrolls_to_the_translation_and_to_the_pinned_token(app_url,
 def test_no_line_of_the_translation_begins_with_a_full_stop(app_url, open_app):
     page = open_app(app_url)
     submit(page, "Die Ärztin gab dem Jungen einen Apfel, weil er hungrig war.")
+    open_tab(page, "Step by step")
     text = page.locator("#translation-text")
     expect(text).to_contain_text("apple")
     assert text.locator("button").last.inner_text() == "."

@@ -167,6 +167,7 @@ def test_of_two_tokens_pinned_fast_the_second_is_asked_about(page, gate, monkeyp
         return read_question(data, trace, question)
 
     monkeypatch.setattr(panels, "read_question", late)
+    open_tab(page, "Step by step")
     gate.block("step 1")
     for step in (1, 2):
         page.locator(f".atlas-translation button.chip[data-step='{step}']").click()

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from attention_atlas.model.analysis.why.questions import list_contrasts
 from attention_atlas.viz.panels.scene import PageQuestion
 from attention_atlas.viz.wire.question import token_text
-from tests.page.browser import CLIPBOARD, no_faults
+from tests.page.browser import CLIPBOARD, no_faults, open_tab
 
 pytestmark = pytest.mark.browser
 
@@ -61,6 +61,7 @@ def trace(shipped_translators):
 @pytest.mark.long
 def test_a_token_is_pinned_compared_tested_and_linked(app_url, open_app, trace, shipped_translators) -> None:
     page = open_app(app_url, **CLIPBOARD)
+    open_tab(page, "Step by step")
     page.locator(".atlas-translation button.chip").nth(2).click()
     page.locator(".atlas-translation").get_by_role("button", name=re.compile("Why “.+”?")).click()
     wait_for_answer(page, 2, 0)

@@ -225,10 +225,15 @@ export default function translation(root, api) {
       el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
       details,
     );
-    // Scroll a long text to its translation: the text field shows the source. In the next frame, so
-    // that the browser lays out once.
+    // Scroll a long text to its translation when it comes into sight: the text field shows the source.
     const [arrow, box] = [".arrow", ".sentences"].map((part) => root.querySelector(part));
-    requestAnimationFrame(() => scrollWithin(arrow, box, true));
+    let isShown = false;
+    new ResizeObserver(([{ contentRect }]) => {
+      const wasShown = isShown;
+      isShown = contentRect.height > 0;
+      if (isShown && !wasShown)
+        scrollWithin(root.querySelector(".chip.pinned") ?? arrow, box, true);
+    }).observe(box);
     current = value.map?.key ?? null;
     if (value.doubts) drawDoubts(value.doubts);
     else if (value.doubtful)
