@@ -15,7 +15,7 @@ from playwright.sync_api import Page, sync_playwright
 from attention_atlas.model.program import CommandLine, run_program
 from bench.common import ROOT
 from bench.load import APP, running_server
-from bench.page.stage import launch_chromium
+from bench.page.stage import LOCALE, launch_chromium
 
 SENTENCE = "Der kleine Hund schläft unter dem Tisch."
 SIZE, WIDTH = (1280, 900), 1000  # CSS pixels of the page, pixels of the animation
@@ -82,7 +82,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     with running_server(*APP) as (port, _), sync_playwright() as playwright:
         browser = launch_chromium(playwright)
-        page = browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]}, locale="en-GB").new_page()
+        page = browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]}, locale=LOCALE).new_page()
         page.set_default_timeout(60_000)
         page.goto(f"http://127.0.0.1:{port}/?__theme=light")
         page.wait_for_selector(CELLS)

@@ -92,15 +92,15 @@ def address() -> str:
     return f"atlas/{digest()}/"
 
 
-def early(languages: Mapping[str, str | None], *, lent: bool = False) -> str:
+def early(languages: Mapping[str, str | None], *, lent: bool = False, opening: str | None = None) -> str:
     """Return the script for the head of a page.
 
     languages: code -> the URL of its translations, None: they are in the page. lent: whether questions go through
-    Gradio's queue, for a GPU that is lent by ZeroGPU.
+    Gradio's queue, for a GPU that is lent by ZeroGPU. opening: the URL of what browsers set to English open with.
     """
     script = EARLY_SCRIPT.read_text(encoding="utf-8")
-    attribute = " data-lent" if lent else ""
-    return f'<script data-languages="{escape(json.dumps(languages))}"{attribute}>{script}</script>'
+    attributes = (" data-lent" if lent else "") + (f' data-opening="{opening}"' if opening else "")
+    return f'<script data-languages="{escape(json.dumps(languages))}"{attributes}>{script}</script>'
 
 
 def styles(component: str) -> tuple[Path, ...]:

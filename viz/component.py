@@ -19,7 +19,7 @@ _I18N = gr.I18n()
 ON_LOAD = """
 const web = new URL({web}, document.baseURI);
 const [mount, module, ...styles] = ["{mount}", "{module}", ...{styles}].map((name) => new URL(name, web).href);
-const context = {{ events: {events}, options: {options} }};
+const context = {{ name: "{name}", events: {events}, options: {options} }};
 Promise.all([import(mount), import(module)]).then(([{{ mount }}, component]) =>
   mount(component.default, element, {{ props, trigger, styles, ...context }}));
 """
@@ -45,6 +45,7 @@ def add_component(
     options  constant JSON, api.options
     """
     script = ON_LOAD.format(
+        name=name,
         web=json.dumps(assets.address()),
         mount=assets.name(assets.MOUNT),
         module=assets.name(assets.module(name)),

@@ -36,6 +36,7 @@ YOURS = say("Your toy")
 LABELS = (*LANGUAGE_PAIRS.values(), *RECURRENT_PAIRS.values(), YOURS)
 LARGE = 50_000_000  # parameters from which the page says what a model costs
 SHOWN = 6  # example sentences of a toy
+DIGITS = 12  # of a digest in a workshop link
 OFFERED = 4  # example sentences borrowed from another model
 
 
@@ -75,6 +76,16 @@ def _name_of(translators: Translators, route: Route) -> tuple[Words | str, bool]
     if network is Recurrent and next(alike) is route and (route.source, route.target) in RECURRENT_PAIRS:
         return RECURRENT_PAIRS[route.source, route.target], True
     return LANGUAGE_PAIRS.get((route.source, route.target), f"{route.source} → {route.target}"), route.is_first
+
+
+def with_digest(translators: Translators, digest: object) -> Translator | None:
+    """Return the model whose digest begins like this; None if no digest is given. A Refusal if it is not served."""
+    if not digest:
+        return None
+    for translator in translators.all:
+        if translator.digest.startswith(str(digest)):
+            return translator
+    raise Refusal("This link is for a model that is not served here (digest {digest}).", digest=f"{digest!s:.40}")
 
 
 def model_of(translators: Translators, trace: TranslationTrace) -> Words | str:

@@ -16,15 +16,13 @@ import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz import assets, directions, theme
 from attention_atlas.viz.component import add_component, label, translations
 from attention_atlas.viz.explorer import explorer
 from attention_atlas.viz.panels.registry import TABS as LAB_TABS
 from attention_atlas.viz.panels.registry import Tab, describe_tab
-from attention_atlas.viz.questions import header, registry, train
+from attention_atlas.viz.questions import header, opening, registry, train
 from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import CacheBytes, Traces
 from attention_atlas.viz.server import api, ask, guard, health, web_files
@@ -38,21 +36,16 @@ TITLE = "Attention Atlas"
 SENTENCE, DIRECTION, TRANSLATE = say("Sentence"), say("Direction"), say("Translate")
 
 
-def _build_explorer(context: Context, first: TranslationTrace | None) -> None:
+def _build_explorer(context: Context, first: dict) -> None:
     """Lay out the tab of the maps. Later translations reach it through the page's store."""
-    explorer.add_explorer(
-        explorer.explorer_payload(context.translators, first, explorer.opening_selection(context.translators, first))
-        if first
-        else {"invitation": INVITATION},
-        model=True,
-    )
+    explorer.add_explorer(first.get("explorer", {"invitation": INVITATION}), model=True)
 
 
-def _build_stepper(context: Context, first: TranslationTrace | None) -> None:
+def _build_stepper(context: Context, first: dict) -> None:
     add_component("stepper", options={"colours": theme.SCALES["viridis"]}, elem_id="stepper")
 
 
-def _build_panels(tab: Tab, context: Context, first: TranslationTrace | None) -> None:
+def _build_panels(tab: Tab, context: Context, first: dict) -> None:
     """Lay out a tab of panels; the tab Train begins with the network that a visitor can train."""
     options = describe_tab(tab, [translator.config for translator in context.translators.values()])
     if tab.name == "train":
@@ -72,13 +65,17 @@ THREADS = 96
 
 @dataclass
 class Page:
-    """A page, the context of its questions, and the queue of its requests. lent: whether questions go through Gradio's
-    queue, which lends a GPU."""
+    """A page, the context of its questions, and the queue of its requests.
+
+    lent     whether questions go through Gradio's queue, which lends a GPU
+    opening  what browsers set to English open with (viz.questions.opening), if that is not what all others do
+    """
 
     demo: gr.Blocks
     context: Context
     request_queue: RequestQueue | None = None
     lent: bool = False
+    opening: dict | None = None
     app: FastAPI | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -99,12 +96,14 @@ class Page:
         os.environ.setdefault("GRADIO_RUN_HISTORY", "False")  # launch(run_history=) needs Gradio 6.24
         self.demo.queue(max_size=queue, default_concurrency_limit=concurrency)
         routes = [web_files.route(), ask.route(self.context)]
+        if self.opening:
+            routes.insert(0, web_files.opening_route(self.opening))
         layers = [  # the outermost first
             Middleware(Headers),
             Middleware(health.Health, request_queue=self.request_queue),
             Middleware(guard.Guard, request_queue=self.request_queue, lent=self.lent, hosts=hosts),
             Middleware(health.Shutdown),
-            Middleware(web_files.FirstPaint, lent=self.lent),
+            Middleware(web_files.FirstPaint, lent=self.lent, opens=self.opening is not None),
         ]
         self.app, url, _ = self.demo.launch(
             prevent_thread_lock=True,
@@ -159,22 +158,21 @@ def build(
                 with gr.Tab(label(title), id=name, elem_id=f"tab-{name}"):
                     build_tab(context, first)
         guide.build()
-    return Page(demo, context, request_queue, lent=lend is not None)
+    own_route = opening.own_route(translators)
+    own = opening.describe(context, own_route) if own_route else None
+    return Page(demo, context, request_queue, lent=lend is not None, opening=own)
 
 
-def _header(context: Context) -> TranslationTrace | None:
-    """Build the part above the tabs, in which a sentence is typed and its translation shown. Returns the trace of the
-    first example, with which the page opens; None if there is no example."""
+def _header(context: Context) -> dict:
+    """Build the part above the tabs, in which a sentence is typed and its translation shown.
+
+    Returns what the page opens with (viz.questions.opening).
+    """
     translators = context.translators
-    default = translators.routes[0]
-    example, model = next(iter(directions.sentences(translators, default)), ""), translators[default.label]
-    first = _opening(model, example, default.direction) if example else None
-    if first:
-        context.traces.add(first)
-
+    first = opening.describe(context, translators.routes[0])
     with gr.Row(elem_id="atlas-input", equal_height=True):
         text = gr.Textbox(
-            example,
+            first["text"],
             label=label(SENTENCE),
             show_label=False,
             lines=1,
@@ -185,10 +183,10 @@ def _header(context: Context) -> TranslationTrace | None:
             elem_id="source-text",
             submit_btn=False,
         )
-        add_component("examples", directions.describe_route(translators, default), elem_id="examples")
+        add_component("examples", first["examples"], elem_id="examples")
         menu = gr.Dropdown(
             [*directions.entries(translators), (label(directions.YOURS), directions.TOY)],
-            value=directions.entry_of(translators, default),
+            value=first["entry"],
             label=label(DIRECTION),
             show_label=False,
             scale=2,
@@ -198,10 +196,7 @@ def _header(context: Context) -> TranslationTrace | None:
         )
         go = gr.Button(label(TRANSLATE), variant="primary", scale=0, min_width=110, elem_id="translate")
     add_component("languages", elem_id="languages", visible=any(translator.languages for translator in translators.all))
-    if first:  # its warnings are computed in advance
-        state = {**header.line(translators, first), "doubts": header.warnings_about(first, model)}
-    else:
-        state = invitation(model)
+    state = first.get("translation") or invitation(translators[translators.routes[0].label])
     options = {"searches": header.SEARCHES}
     result = add_component("translation", state, events=("fill",), options=options, elem_id="translation")
     private = {"show_progress": "hidden", "api_visibility": "private"}
@@ -215,16 +210,6 @@ def _calls(name: str) -> str:
     """Return a listener that calls this function of viz/web/store/controls.js with the values of its inputs."""
     module = f"{assets.address()}store/controls.js"
     return f'async (...values) => (await import(new URL("{module}", document.baseURI))).{name}(...values)'
-
-
-def _opening(model: Translator, example: str, direction: str) -> TranslationTrace:
-    """Translate the example with which the page opens. Raises ValueError, naming the model and the example, if that
-    fails."""
-    try:
-        model.translate(example.split()[0], direction)  # warm up: the first pass of a process is slow
-        return model.translate(example, direction)
-    except ValueError as error:
-        raise ValueError(f"the example {example!r} of {model.name}: {error}") from error
 
 
 def _theme() -> gr.themes.Base:

@@ -12,6 +12,7 @@ from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, Request, Route, expect
 
 from attention_atlas.viz.assets import WEB
+from bench.page.stage import LOCALE
 from tests import ROOT
 
 SCREENSHOTS = ROOT / "screenshots"
@@ -205,9 +206,9 @@ class Pages:
         emulation = page.context.new_cdp_session(page)
         if "has_touch" not in options:  # emulate touch and locale with the commands that Playwright itself sends
             emulation.send("Emulation.setTouchEmulationEnabled", {"enabled": width < 600})
-        if "locale" in options:
-            emulation.send("Emulation.setLocaleOverride", {"locale": options["locale"]})
-            emulation.send("Emulation.setUserAgentOverride", {"userAgent": "", "acceptLanguage": options["locale"]})
+        locale = options.get("locale", LOCALE)
+        emulation.send("Emulation.setLocaleOverride", {"locale": locale})
+        emulation.send("Emulation.setUserAgentOverride", {"userAgent": "", "acceptLanguage": locale})
         yield page  # after an exception the page is not returned to the pool
         emulation.detach()
         page.context.clear_permissions()

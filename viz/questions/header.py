@@ -48,6 +48,7 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     Without an address the fields are text, beam, interventions, and what names the model. The first of these counts:
 
     recipe                 the network that the visitor trained (also if entry is directions.TOY)
+    digest                 of a workshop link: the beginning of the digest of a model that has to be served
     direction, checkpoint  of a link
     entry, pair            the entry of the menu of directions, and the pair of languages if its model has many
 
@@ -68,6 +69,8 @@ def page_translate(context: Context, address: Address | None, fields: Mapping) -
     beam = beam_of(fields)
     fill = {"beam": beam, **menus} if fills or fields.get("fills") else None
     text, interventions = (str(fields.get(name) or "") for name in ("text", "interventions"))
+    if "text" not in fields and fill:  # a workshop link
+        text = fill["text"] = next(iter(fill["offer"]["sentences"]), "")
     try:
         trace = translator.translate(text, code, beam=int(beam), interventions=_read_interventions(interventions))
     except ValueError as error:
@@ -81,6 +84,9 @@ def route_of(translators: Translators, fields: Mapping) -> Route:
     code, checkpoint, entry, pair = (
         str(fields.get(name) or "") for name in ("direction", "checkpoint", "entry", "pair")
     )
+    if model := directions.with_digest(translators, fields.get("digest")):
+        routes = [route for route in translators.routes if translators[route.label] is model]
+        return next((route for route in routes if route.direction == code), routes[0])
     if code or not entry:
         return translators.find(code, checkpoint) or translators.routes[0]
     return directions.route_of(translators, entry, pair)

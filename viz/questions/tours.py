@@ -12,8 +12,8 @@ from attention_atlas.viz.tours.tour import tours
 
 @question(lane="model")
 def page_stop(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return a stop of a tour with its measured claims. The fields are tour, stop (from 1), and direction ("" for the
-    page's)."""
+    """Return a stop of a tour with its measured claims. The fields are tour, stop (from 1), direction ("" for the
+    page's), and optionally the beginning of a digest of a model that has to be served."""
     direction = None if address is None else address.direction
     return guide.stop_payload(context.translators, tours(), fields, direction)
 
@@ -23,6 +23,12 @@ def page_task(context: Context, address: Address | None, fields: Mapping) -> Ans
     """Return a question of a worksheet. The fields are text, direction, checkpoint, ask (the kind of question),
     word."""
     return guide.task(context.translators, fields)
+
+
+@question(lane="page")
+def page_workshop(context: Context, address: Address | None, fields: Mapping) -> Answer:
+    """Return the choices for a workshop link: models with the names of their tours, and the tours' titles."""
+    return guide.workshop_options(context.translators, tours())
 
 
 @question(lane="page")

@@ -51,6 +51,27 @@ def worksheet_options(translators: Translators, every: Mapping[str, Tour]) -> di
     }
 
 
+def workshop_options(translators: Translators, every: Mapping[str, Tour]) -> dict:
+    """Return what a workshop link can name: models, each with the tours that it gives, and the titles of tours."""
+    return {
+        "models": [
+            {
+                "direction": route.direction,
+                "checkpoint": route.checkpoint,
+                "digest": translators[route.label].digest[: directions.DIGITS],
+                "title": directions.name_of(translators, route),
+                "tours": [
+                    tour.name
+                    for tour in every.values()
+                    if route.direction in tour.directions and _route(translators, route.direction) == route
+                ],
+            }
+            for route in translators.routes
+        ],
+        "tours": {tour.name: Words(tour.title, {}) for tour in every.values()},
+    }
+
+
 def task(translators: Translators, data: Mapping[str, object]) -> dict:
     """Return one question of a worksheet. data: {text, direction, checkpoint, ask, word}; word may be "".
 
@@ -73,9 +94,13 @@ def available_tours(translators: Translators, every: Mapping[str, Tour]) -> list
 
 
 def invitation(translators: Translators) -> dict | None:
-    """Return the first available tour, for the link beside the examples, or None."""
+    """Return the first available tour and its direction, for the link beside the examples, or None."""
     first = next(iter(available_tours(translators, tours())), None)
-    return first and {"name": first.name, "minutes": first.minutes}
+    return first and {
+        "name": first.name,
+        "minutes": first.minutes,
+        "direction": route_of(translators, first, translators.routes[0].direction).direction,
+    }
 
 
 def stop_payload(
@@ -88,6 +113,7 @@ def stop_payload(
     tour = every.get(str(data.get("tour")))
     if tour is None:
         raise Refusal("There is no tour with this name.")
+    directions.with_digest(translators, data.get("digest"))
     route = route_of(translators, tour, str(data.get("direction") or ""), current)
     translator, number = translators[route.label], data.get("stop")
     stops = [stop for stop in tour.stops if select_sentence(translator, route.direction, tour, stop)]

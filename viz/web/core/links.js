@@ -116,10 +116,36 @@ addEventListener("pagehide", () => {
   }
 });
 
+// --- The page as a whole ----------------------------------------------------------------------------------------------
+// A workshop link names the visible tabs: "tabs=explorer why". They stay when another link is followed, until one names others
+// ("tabs=" for all); the page's address names them whatever is shown. page.css hides the other tabs.
+
+const TABS = ["explorer", "stepper", "why", "inside", "train", "more"]; // of viz/shell.py
+const { dataset } = document.documentElement; // early.js has set dataset.tabs
+
+/** Return the first visible tab, if a link chose them and the open tab is none of them. */
+export function tabToOpen() {
+  const names = (dataset.tabs ?? "").split(" ").filter((name) => TABS.includes(name)),
+    openName = openTab()?.id.replace("tab-", "") ?? TABS[0];
+  return names.includes(openName) ? undefined : names[0];
+}
+
+function followTabs() {
+  const named = fieldsOf(location.hash).get("tabs");
+  if (named) dataset.tabs = named;
+  else if (named !== null) delete dataset.tabs;
+  else if (dataset.tabs) replaceFields(pageLink());
+}
+addEventListener("hashchange", followTabs, true);
+
 // --- Reading and writing the address ----------------------------------------------------------------------------------
 
-/** Return the fields of the page's address, or those to restore. */
-export const pageLink = () => fieldsOf(savedPage ? savedPage.view : location.hash);
+/** Return the fields of the page's address, or those to restore, without the visible tabs. */
+export function pageLink() {
+  const fields = fieldsOf(savedPage ? savedPage.view : location.hash);
+  fields.delete("tabs");
+  return fields;
+}
 
 /**
  * Return the page's address with other fields. It names the path and the query, because "#..." alone would resolve
@@ -127,7 +153,9 @@ export const pageLink = () => fieldsOf(savedPage ? savedPage.view : location.has
  * @param {URLSearchParams | string} fields
  */
 function addressOf(fields) {
-  const hash = fields.toString();
+  const link = new URLSearchParams(fields);
+  if (dataset.tabs && !link.has("tabs")) link.set("tabs", dataset.tabs);
+  const hash = link.toString();
   return `${location.pathname}${location.search}${hash && `#${hash}`}`;
 }
 
@@ -256,7 +284,8 @@ function isSentenceOf(link, view) {
 function followView(isNew) {
   const view = viewLink(),
     link = pageLink();
-  if (!openTab() || !view.has("text") || pendingTranslation()) return;
+  if (!view.has("text") || pendingTranslation()) return;
+  if (!openTab()) return void (lastView ??= view); // another tab is still being opened
   if (OWN_ADDRESS.some((name) => link.has(name))) return;
   const isFirst = lastView === null; // the first example, before a link's own sentence
   if (isSentenceOf(link, view) || (!link.has("text") && !isNew)) {

@@ -1,5 +1,5 @@
 // Inlined in the page's head: applies the visitor's choices (page/display.js) before the first
-// paint, and begins to fetch the words of their language. Gradio chooses the language of its own
+// paint, and begins to fetch the words of their language, and what their language opens with. Gradio chooses the language of its own
 // labels by the same rule, and knows Chinese only as zh-CN and zh-TW. A stored choice overrides the
 // browser's language.
 {
@@ -25,10 +25,21 @@
     code === "zh" && !["CN", "TW"].includes(region)
       ? undefined
       : [navigator.language, code].find((name) => Object.hasOwn(languages, name));
+  const page = document.documentElement.dataset;
+  const preload = (href) => {
+    const link = { rel: "preload", as: "fetch", crossOrigin: "anonymous", href };
+    document.head.append(Object.assign(document.createElement("link"), link));
+  };
   if (language) {
-    document.documentElement.dataset.language = language;
-    const href = languages[language],
-      link = { rel: "preload", as: "fetch", crossOrigin: "anonymous", href };
-    if (href) document.head.append(Object.assign(document.createElement("link"), link));
+    page.language = language;
+    if (languages[language]) preload(languages[language]);
+  }
+  const { opening } = document.currentScript.dataset,
+    fields = new URLSearchParams(location.hash.slice(1));
+  const tabs = fields.get("tabs"); // of a workshop link (core/links.js)
+  if (tabs) page.tabs = tabs;
+  if (opening && code === "en" && !["text", "direction"].some((name) => fields.has(name))) {
+    page.opening = opening;
+    preload(opening);
   }
 }

@@ -2,8 +2,10 @@
 // display menu.
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
+import { isOpening } from "../core/opening.js";
 import { scrollToCell } from "../lab/scroll.js";
-import { listenForPresentation, openViews, present } from "../present/start.js";
+import { listenForPresentation, openViews, openWorkshop, present } from "../present/start.js";
+import { store } from "../store/store.js";
 import { openSheet, startTour } from "../tour/guide.js";
 import { closeOnLeave, createDisplayMenu } from "./display.js";
 
@@ -20,8 +22,14 @@ function keepInSight(strips) {
   });
 }
 
-// Create the menu for a class. hasTours: whether the page has tours.
-function teach(hasTours) {
+// Start a tour in the direction of the translation on the page, but in its own direction in place of the browser's opening.
+function beginTour(name, { direction }) {
+  const own = isOpening(store.state.address) ? { direction } : {};
+  startTour({ tour: name, stop: 1, ...own });
+}
+
+// Create the menu for a class. tour: the page's first tour, if it has any.
+function teach(tour) {
   const entry = (words, about, start) => {
     const choose = () => {
       root.open = false;
@@ -30,15 +38,16 @@ function teach(hasTours) {
     };
     return button([el("b", {}, words), el("small", {}, about)], choose, { class: null });
   };
-  const lesson = () => startTour({ tour: "lesson", stop: 1 });
+  const lesson = () => beginTour("lesson", tour);
   const root = el("details", { class: "teach" }, [
     el("summary", { class: "way" }, t("For a class")),
     el("div", { class: "choices" }, [
-      hasTours && entry(t("A 45-minute lesson"), t("A tour that asks first"), lesson),
+      tour && entry(t("A 45-minute lesson"), t("A tour that asks first"), lesson),
       entry(t("Worksheets"), t("From a tour or your own sentences, with an answer key"), () =>
         openSheet({}),
       ),
       entry(t("My views"), t("Collect and order views, play them as slides"), openViews),
+      entry(t("A link for a workshop"), t("Sets the model, a tour and the tabs"), openWorkshop),
     ]),
   ]);
   return closeOnLeave(root);
@@ -51,7 +60,7 @@ export default function title(root, api) {
     el("span", { class: "wide" }, t("Take the tour ({n} minutes)", { n: tour?.minutes })),
     el("span", { class: "narrow" }, t("Take the tour")), // on a phone
   ];
-  const begin = () => startTour({ tour: tour.name, stop: 1 });
+  const begin = () => beginTour(tour.name, tour);
   root.replaceChildren(
     el("h1", {}, heading),
     el("p", {}, text),
@@ -60,7 +69,7 @@ export default function title(root, api) {
       class: "way present",
       title: t("One picture fills the screen, for a class (f)"),
     }),
-    teach(Boolean(tour)),
+    teach(tour),
     createDisplayMenu(),
   );
   keepInSight(document.querySelector(".gradio-container"));

@@ -5,7 +5,7 @@ import { button, el, menu, table, afterPaint, scrollWithin } from "../core/dom.j
 import { formatFixed, formatPercent } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
-import { pageLink, openLink } from "../core/links.js";
+import { pageLink, openLink, tabToOpen } from "../core/links.js";
 import { chipClass, chipText } from "../stepper/tokens.js";
 import { pin } from "../store/question.js";
 import { connectControls, submit } from "../store/controls.js";
@@ -294,11 +294,19 @@ export default function translation(root, api) {
   }
   store.follow(["pinned"], ({ pinned }) => pinned !== null && mark(pinned));
 
-  // Open the tab and the panel that a link names.
+  // Open the tab, the panel and the model that a link names.
   function follow() {
-    const fields = pageLink();
+    const fields = pageLink(),
+      named = Object.fromEntries(fields);
     for (const typed of ["text", "second"]) fields.delete(typed);
+    const tab = tabToOpen();
     if (fields.has("tab")) openLink(Object.fromEntries(fields));
+    else if (tab) openLink({ tab });
+    if (["text", "tour", "sheet"].some((name) => named[name])) return;
+    // A workshop link names a model: its first example is translated.
+    const { direction, checkpoint, digest } = named;
+    if (direction || checkpoint || digest)
+      translateLink({ direction, checkpoint, digest, beam: 1 });
   }
   window.addEventListener("hashchange", follow);
   store.set({ translation: api.value() });

@@ -10,6 +10,7 @@ export function loadOnce(load) {
 }
 const presentation = loadOnce(async () => (await import("./present.js")).createPresentation());
 const views = loadOnce(async () => (await import("./views.js")).createViews(present));
+const workshop = loadOnce(async () => (await import("./workshop.js")).createWorkshop());
 
 /** Start a presentation. @param {any} [slides] views to play (views.js) */
 export async function present(slides) {
@@ -19,6 +20,8 @@ export async function present(slides) {
 }
 
 export const openViews = async () => (await views())?.open();
+
+export const openWorkshop = async () => (await workshop())?.open();
 
 /** Listen to the key and to links. */
 export function listenForPresentation() {

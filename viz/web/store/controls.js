@@ -2,6 +2,7 @@
 // multilingual model, and the decoding. Gradio's listeners call submit(), chooseDirection() and takeValues().
 import { ask, nextRequestNumber } from "../core/ask.js";
 import { savedPage } from "../core/links.js";
+import { openingControls } from "../core/opening.js";
 import { store } from "./store.js";
 import { translate, withToy } from "./translation.js";
 
@@ -32,13 +33,19 @@ function fill({ text = nextValues.text, entry = nextValues.entry }) {
 export function takeValues() {
   const { text, entry } = nextValues;
   nextValues = {};
+  delete document.documentElement.dataset.opening; // page.css has hidden the values in the page
   return [text, entry];
 }
 
-/** Set the function that makes Gradio call takeValues(), and restore the text of a reloaded page. @param {() => void} update */
+/**
+ * Set the function that makes Gradio call takeValues(), and set what the page opens with: the text of a reloaded page, or that of
+ * the opening in the browser's language.
+ * @param {() => void} update
+ */
 export function connectControls(update) {
   updateGradio = update;
-  if (savedPage) fill({ text: savedPage.typed });
+  const controls = openingControls();
+  if (savedPage || controls) fill({ ...controls, ...(savedPage && { text: savedPage.typed }) });
 }
 
 /** Put an example into the text field and translate it. @param {string} text */

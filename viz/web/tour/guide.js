@@ -31,7 +31,12 @@ function followLink() {
     direction = link.get("direction") ?? "";
   if (link.has("sheet")) openSheet({ sheet: link.get("sheet"), direction });
   else if (link.get("tour"))
-    startTour({ tour: link.get("tour"), stop: Number(link.get("stop")) || 1, direction });
+    startTour({
+      tour: link.get("tour"),
+      stop: Number(link.get("stop")) || 1,
+      direction,
+      digest: link.get("digest") ?? undefined,
+    });
   else if (hasStarted) loadTours().then((tours) => tours?.leave());
 }
 

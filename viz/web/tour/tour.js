@@ -14,7 +14,7 @@ const PATIENCE = 15000; // milliseconds until the search ends
 const PAGE = ".atlas-title, #atlas-input, .atlas-translation, #tabs > *, footer"; // hidden behind a question
 const MOVES = ["wheel", "touchmove", "pointerdown", "keydown"]; // with which a visitor looks around
 
-/** @typedef {{tour: string, stop: number, direction?: string}} Place of a stop */
+/** @typedef {{tour: string, stop: number, direction?: string, digest?: string}} Place of a stop */
 
 /**
  * Create the tours.
