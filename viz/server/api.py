@@ -56,7 +56,7 @@ def translate(context: EndpointContext, text: str, direction: str = "", beam: in
     """Translate one sentence.
 
     Args:
-        text: the sentence, at most 10,000 characters and as many tokens as the model takes
+        text: the sentence, at most 10,000 characters and as many tokens as the model accepts
         direction: such as "de-en"; empty for the app's first
         beam: the width of the search, 1 to 8; 1 is greedy decoding
 
@@ -217,7 +217,7 @@ def why(
     methods: list[str] | None = None,
     direction: str = "",
 ) -> dict:
-    """Explain why the model wrote one token of its translation and not another.
+    """Explain why the model wrote one token of its translation rather than another.
 
     Args:
         text: the sentence
@@ -242,7 +242,7 @@ def why(
 def why_heads(
     context: EndpointContext, text: str, step: int = -1, contrast: str = "", instead: str = "zero", direction: str = ""
 ) -> dict:
-    """Measure what one token of a translation loses without each attention head, with one run per head.
+    """Measure what one token of a translation loses without each attention head, one run per head.
 
     Args:
         text: the sentence
@@ -285,7 +285,8 @@ def why_patch(
         contrast: another word to compare with; empty for the next most probable (of a word, one with letters)
         place: "decoder stream", "encoder stream", "decoder self", "decoder cross", "decoder feed", "encoder
             self", "encoder feed", "cross heads", "decoder heads" or "encoder heads"
-        way: "denoise" (this sentence into the second: is it enough?) or "noise" (the second into this one)
+        way: "denoise" (from this sentence into the second: is it sufficient?) or "noise" (from the second into this
+            one: is it necessary?)
         direction: such as "de-en"; empty for the app's first
 
     Returns:

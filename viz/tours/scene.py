@@ -133,8 +133,8 @@ def surveyed_head(scene: StopScene, kind: AttentionKind, statistic: str) -> Head
     survey = find_survey(scene.translator, scene.trace.direction)
     if survey is None:
         raise Refusal(
-            "There is no survey of this model's heads beside its weights, so nothing is known about what they do in "
-            "general. More → All heads can run one."
+            "This model's heads have not been surveyed, so their general habits are unknown. "
+            "Run a survey under More → All heads."
         )
     kind_survey = survey.kinds.get(kind)
     if kind_survey is None or statistic not in kind_survey.statistics:

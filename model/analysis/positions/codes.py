@@ -216,7 +216,7 @@ CRITERIA = {  # check -> its name and meaning
     extends: (
         say("extends"),
         say(
-            "at {n} times the length every position still has a code of its own, and the old ones are unchanged",
+            "at {n} times the length, every position still has a code of its own, and the earlier codes are unchanged",
             n=LONGER,
         ),
     ),

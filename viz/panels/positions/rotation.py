@@ -56,7 +56,7 @@ def rotation(scene: Scene, shift: int, pair: int) -> list[dict]:
             blocks.fact(
                 "This pair turns by",
                 f"{blocks.compact(360.0 * shift / wave)}°",
-                "{k} of {wave} positions a turn",
+                "{k} of {wave} positions per turn",
                 k=shift,
                 wave=blocks.compact(wave),
             ),

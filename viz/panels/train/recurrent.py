@@ -201,8 +201,8 @@ def _pace(pace: measure.Pace) -> list[dict]:
     picture = plot_curves(
         times,
         x=np.array(pace.lengths),
-        x_title=say("tokens a sentence"),
-        y_title=say("ms an update"),
+        x_title=say("tokens per sentence"),
+        y_title=say("ms per update"),
     )
     picture.update_yaxes(rangemode="tozero")
     picture.update_xaxes(type="log", tickvals=list(pace.lengths), ticktext=[str(n) for n in pace.lengths])
@@ -211,18 +211,18 @@ def _pace(pace: measure.Pace) -> list[dict]:
         blocks.facts(
             *(
                 (
-                    say("{network}: {long} against {short} tokens a sentence", network=name, long=long, short=short),
+                    say("{network}: {long} against {short} tokens per sentence", network=name, long=long, short=short),
                     say("{n} times as long", n=blocks.compact(ms[-1] / ms[0])),
-                    say("{first} and {last} ms an update", first=blocks.compact(ms[0]), last=blocks.compact(ms[-1])),
+                    say("{first} and {last} ms per update", first=blocks.compact(ms[0]), last=blocks.compact(ms[-1])),
                 )
                 for name, ms in times.items()
             )
         ),
         blocks.figure(picture, height=300, label=say("Time of an update by the length of its sentences")),
         blocks.note(
-            "An update of {tokens} tokens a side, cut into sentences of each length: the Transformer reads them "
-            "all at once, the recurrent network one after another. Medians of {rounds} updates; {transformer} and "
-            "{recurrent} parameters; processor: {cpu}, threads: {threads}.",
+            "One update of {tokens} tokens per side, cut into sentences of each length. The Transformer "
+            "reads them all at once, the recurrent network one after another. Medians of {rounds} "
+            "updates; {transformer} and {recurrent} parameters; processor: {cpu}, threads: {threads}.",
             tokens=pace.tokens,
             rounds=pace.rounds,
             threads=pace.threads,

@@ -67,7 +67,7 @@ def _training(updates: np.ndarray, curve: np.ndarray, means: list[float], lowest
         },
         x=updates,
         x_title=say("update"),
-        y_title=say("smoothed loss, nats a token"),
+        y_title=say("smoothed loss, nats per token"),
     )
     return [
         blocks.facts(

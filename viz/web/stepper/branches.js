@@ -236,7 +236,7 @@ export function createOwnTarget({ force }) {
     if (!target) return;
     const perToken = ({ total, ids }) => formatFixed(total / ids.length, 2);
     verdict.textContent = t(
-      "Yours: log-probability {total} over {n} tokens ({each} a token). The model's own: {total2} over {n2} ({each2} a token).",
+      "Yours: log-probability {total} over {n} tokens ({each} per token). The model's own: {total2} over {n2} ({each2} per token).",
       {
         total: formatFixed(target.total, 2),
         n: target.ids.length,

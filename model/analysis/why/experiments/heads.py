@@ -80,7 +80,7 @@ def make_ablation_values(
     if replacement is Replacement.MEAN:
         return mean_values(case)
     if not has_sentences(trace.direction):
-        raise Refusal("There are no sentences in this source language to take another output from.")
+        raise Refusal("There are no sentences in this source language whose outputs could be used instead.")
     texts = source_sentences(trace.direction)[::DRAW_STRIDE]
     texts = [text for text in texts if text != trace.source_text and translator.fits(text, trace.direction)]
     return resample_values(case, translator, texts[:DRAWS], trace.direction)
