@@ -113,7 +113,7 @@ def test_an_imported_model_has_its_origin_and_its_unavailable_panels(served, tin
     trace = learned.translate("Der Hund", "de_DE-en_XX")
     lacking = registry.lacking(trace, learned)
     assert [entry["panel"] for entry in lacking] == [*LACKING[:-1], "Rotation", "By distance"]
-    assert "not pairs of a sine and a cosine" in lacking[2]["why"]
+    assert "not pairs of sines and cosines" in lacking[2]["why"]
     assert "not stated" in summarise(trace, learned, lacking)["about"]["origin"]
 
 

@@ -135,7 +135,7 @@ def test_saved_long_traces_hold_queries_and_keys_and_wrong_files_are_refused(lon
 
 def test_edits_that_queries_and_keys_do_not_show_are_refused(tokenizer):
     translator = build_translator(tokenizer)
-    with pytest.raises(Refusal, match="no scores can be edited"):
+    with pytest.raises(Refusal, match="Scores cannot be edited"):
         translator.translate(TEXT, interventions=Interventions(edits={"encoder.0.self.scores": Scale(2.0)}))
     relative = build_translator(tokenizer, **RELATIVE)
     uneven = Interventions(edits={"encoder.0.self.bias": Scale(0.0, positions=(2,))})

@@ -252,7 +252,7 @@ def test_a_trace_stores_plain_edits_and_describes_functions(translator):
     assert storage.from_json(storage.to_json(trace)).interventions == trace.interventions
     with pytest.raises(ValueError, match="known in words only"):
         translator.translate(TEXT, interventions=trace.interventions)
-    with pytest.raises(ValueError, match="are missing where a pass is taken apart"):
+    with pytest.raises(ValueError, match="are missing when a pass is taken apart"):
         why.attribute(translator, translator.edit(EDITS["rows"]).translate(TEXT))
     with pytest.raises(ValueError, match="its edits would be missing"):
         why.measure_heads(translator.edit(EDITS["rows"]), translator.translate(TEXT))

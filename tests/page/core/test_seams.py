@@ -79,14 +79,18 @@ def test_a_registered_overlay_is_drawn_with_its_own_scale_unit_and_texts(
     assert page.locator(".colour-bar .unit").count() == 0
     guide, tip = page.locator(".atlas-explorer .guide"), page.locator(".atlas-explorer .tip")
     about_attention = [guide.inner_text(), tip.inner_text()]
-    assert "the model looked at" in about_attention[0] and about_attention[1].startswith("Rows are layers")
+    assert "the model looked at" in about_attention[0] and about_attention[1].startswith("Click a thumbnail")
     choose(page, "Measure", "widgets")
     expect(page.locator(".colour-bar .unit")).to_have_text("widgets")
     assert drawn(page)["heading"] == "Layer 1 · Head 1 · Widgets"
     assert page.inner_text(".reading") == "How many widgets a cell has."
     # The texts about the map describe the overlay. The thumbnails still show attention, and say so.
-    assert guide.inner_text().startswith("Not attention but “Widgets”: each row is still a step of the translation")
-    assert tip.inner_text() == f"These small pictures show attention, whatever is shown large. {about_attention[1]}"
+    assert guide.inner_text().startswith(
+        "This map shows “Widgets”, not attention. Each row is still a step of the translation"
+    )
+    assert (
+        tip.inner_text() == f"The thumbnails always show attention, whatever the large map shows. {about_attention[1]}"
+    )
     weights = hand_made_trace.cross.weights
     for layer, head in ((0, 0), (2, 3)):
         page.locator(f".thumbnail[data-layer='{layer}'][data-head='{head}']").click()

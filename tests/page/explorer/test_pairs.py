@@ -30,7 +30,7 @@ def test_a_minimal_pair_is_compared_with_a_note_on_what_to_look_for(app_url, ope
     translator = shipped_translators["de-en"]
     first, second = (translator.translate(text) for text in (pair.first, pair.second))
     expect(page.locator(".compare-written")).to_have_text([f"→ {first.translation}", f"→ {second.translation}"])
-    expect(page.locator(".compare .look")).to_contain_text("What to look for: Does the marked word become two")
+    expect(page.locator(".compare .look")).to_contain_text("What to look for: Does the marked word get two")
     rows = page.locator(".alike tbody tr")
     shared = compare_shared_words(translator, first, second)
     expect(rows).to_have_count(len(shared.words) + 1)

@@ -89,7 +89,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_app, shipped_tra
             terms = heading.locator(".term").all()
             assert all(len(term.get_attribute("aria-description")) > 20 for term in terms)
             explained |= {term.inner_text() for term in terms}
-            assert len(heading.inner_text()) > 60
+            assert len(" ".join(heading.all_inner_texts())) > 40
             assert heading.locator("a").get_attribute("href") == described.paper
             words = panel.inner_text()
             for token in panel.locator(".token", has_text=re.compile("null|undefined")).all_inner_texts():
@@ -134,7 +134,7 @@ def test_panels_show_the_models_values(app_url, open_app, shipped_translators) -
     score = sacrebleu.sentence_bleu(trace.translation, [reference]).score
     assert panel.locator("dd").first.inner_text() == f"{score:.1f}"
     page.locator("#bleu-reference :is(textarea, input)").fill("")
-    expect(panel).to_contain_text("nothing to compare with")
+    expect(panel).to_contain_text("To compare, type")
 
     panel = open_panel(page, "More", "Verify")
     expect(panel.locator(".text.good")).to_contain_text("checks passed")

@@ -39,7 +39,7 @@ def test_the_line_of_doubts_links_to_its_panels_and_can_be_closed(url, open_app,
     no_faults(page, name=f"doubts-{'dark' if dark else 'light'}-{width}")
     links = line.locator("button:not(.close)")
     assert links.count() >= 4 and "Right in 75%" in links.first.get_attribute("aria-description")
-    leads = {"came from nothing": "#panel-trust .atlas-panel", "as probable without": "#panel-why-tokens .atlas-panel"}
+    leads = {"is not based on": "#panel-trust .atlas-panel", "as probable without": "#panel-why-tokens .atlas-panel"}
     for words, panel in leads.items():
         links.filter(has_text=words).focus()
         page.keyboard.press("Enter")

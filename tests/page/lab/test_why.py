@@ -80,7 +80,7 @@ def test_a_token_is_pinned_compared_tested_and_linked(app_url, open_app, trace, 
     field = page.locator(f"{QUESTION} input[type=text]")
     field.fill(trace.target_tokens[3].removeprefix("▁"))
     field.press("Enter")
-    expect(page.locator(f"{QUESTION} .failed")).to_contain_text("is what was written")
+    expect(page.locator(f"{QUESTION} .failed")).to_contain_text("is the written word")
     wait_for_answer(page, 3, 2)  # the previous question stays
     field.fill("kettle")
     field.press("Enter")

@@ -166,7 +166,7 @@ def test_a_presentation_without_a_picture_says_so(tiny_url, open_page) -> None:
     expect(tab).to_be_in_viewport(ratio=1)  # of a strip that is wider than a phone
     expect(page.locator("#train-corpus")).to_be_visible()
     page.locator(".atlas-title .present").click()
-    expect(page.locator(f"{LECTERN} .room")).to_contain_text("start it there")
+    expect(page.locator(f"{LECTERN} .room")).to_contain_text("open the tab, then present again")
     page.keyboard.press("Escape")
     expect(page.locator(LECTERN)).to_be_hidden()
 

@@ -99,9 +99,9 @@ def test_a_view_of_a_panel_is_played_with_its_controls(tiny_url, open_page):
 
 GOOD = {"kind": "attention-atlas-views", "version": 1, "views": [{"title": "x", "link": "tab=inside"}]}
 HOSTILE = {
-    "no JSON": (b"\x00", "not a file of views"),
-    "a worksheet": (GOOD | {"kind": "attention-atlas-worksheet"}, "not a file of views"),
-    "no list": (GOOD | {"views": "x"}, "not a file of views"),
+    "no JSON": (b"\x00", "not a file with views"),
+    "a worksheet": (GOOD | {"kind": "attention-atlas-worksheet"}, "not a file with views"),
+    "no list": (GOOD | {"views": "x"}, "not a file with views"),
     "too many": (GOOD | {"views": GOOD["views"] * 101}, "the limit is 100"),
     "no view": (GOOD | {"views": [None]}, "View 1 of this file is not a view"),
     "no text": (GOOD | {"views": [{"title": [], "link": "x"}]}, "View 1 of this file is not a view"),

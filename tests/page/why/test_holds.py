@@ -23,7 +23,7 @@ def test_results_over_many_sentences_are_drawn_and_order_the_rows(
     page = open_page(app_url, width=width, dark=dark)
     panel = open_panel(page, "Why", "Does it hold?")
     expect(panel.get_by_role("img", name="How well each row agrees")).to_be_visible()
-    expect(panel.get_by_role("img", name="What stays of each row")).to_be_visible()
+    expect(panel.get_by_role("img", name="What remains of each row")).to_be_visible()
     table = panel.locator("table").last
     names = table.locator("tbody th").all_inner_texts()
     assert names == [METHODS[row.method].title.english for row in results.by_agreement()]

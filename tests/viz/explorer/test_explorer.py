@@ -84,7 +84,7 @@ def test_overlays_that_need_a_transformer_are_not_offered_for_alignment(recurren
 )
 def test_invalid_layers_are_refused(tiny_translator, trace, data):
     answer = ask(tiny_translator, trace, "layers", **data)
-    assert "fault of the program" not in json.dumps(answer["error"])
+    assert "bug in the program" not in json.dumps(answer["error"])
 
 
 def test_heads_of_a_kind_that_the_model_lacks_are_refused(tiny_translator):

@@ -39,7 +39,7 @@ def test_flattening_one_heads_bias_keeps_the_others(scene):
     plain = scene.output.attention(AttentionKind.ENCODER_SELF, 1)
     record = output.attention(AttentionKind.ENCODER_SELF, 1)
     assert not record.bias[:, 2].any() and (record.bias[:, [0, 1, 3]] == plain.bias[:, [0, 1, 3]]).all()
-    with pytest.raises(ValueError, match="can be flattened where"):
+    with pytest.raises(ValueError, match="can be flattened only if"):
         change_of(Scene(scene.trace, Selection(kind=AttentionKind.CROSS), scene.translator), FLAT, 0)
 
 

@@ -200,7 +200,7 @@ def test_links_are_read_from_every_source(scene, surveyed):
         for row in RowToken:
             note, *rest = alignment.alignment(scene, source, row.value)
             rates[source, row] = note["text"], rest and rest[0]["scores"]
-    assert "No heads of this model have been chosen" in rates[alignment.CHOSEN, RowToken.READ][0]
+    assert "This model has no alignment heads yet" in rates[alignment.CHOSEN, RowToken.READ][0]
     assert len({text for text, _ in rates.values()}) == len(rates) - 1
     voters = (Voter(0, 2, RowToken.READ, False), Voter(2, 1, RowToken.PREDICTED, False))
     linked = with_survey(surveyed, replace(surveyed.survey.directions["de-en"], linked_by=voters))

@@ -126,7 +126,7 @@ def test_without_a_second_network_the_panel_shows_only_times_per_update(tiny_tra
             recurrent.compare(scene, recurrent.TELLING),
             panels.contents(panels.named("recurrent"), scene, recurrent.TELLING)[-1],
         ):
-            assert "not both a Transformer and a recurrent network" in content[0]["text"]
+            assert "needs both a Transformer and a recurrent network" in content[0]["text"]
             assert content[-2]["type"] == "figure"
 
 

@@ -152,7 +152,7 @@ def test_the_panel_compares_the_model_with_records_of_its_training(tokenizer, tm
     assert row[0]["text"] == "Two red children paint." and float(row[2]["text"][1:]) == pytest.approx(
         -trace.log_probability.sum(), abs=0.006
     )
-    assert "not known" in unknown["text"]
+    assert "were not saved" in unknown["text"]
     unrecorded = Scene(trace, made_by=replace_digest(translator))
     assert "was not recorded" in named("moments").content(unrecorded, 1)[0]["text"]
 

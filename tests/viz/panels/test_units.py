@@ -66,7 +66,7 @@ def test_units_are_read_then_shown_then_turned_up(scene, fitted, kind):
     ((place, add),) = turned.interventions.edits
     assert place == f"encoder.{1 if kind == 'dictionary' else 0}.resid_post" and add.strength == 4
     json.dumps(for_page(PANEL.content(scene, 1, kind, number, 400)), allow_nan=False)
-    with pytest.raises(Refusal, match="no number"):
+    with pytest.raises(Refusal, match="no unit"):
         PANEL.content(scene, 1, kind, units.MOST, 100)
     config = scene.translator.config
     assert units.UNIT.upper_bound(scene.trace, scene.translator) == max(config.d_feedforward, config.d_model)

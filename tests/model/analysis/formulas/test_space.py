@@ -76,7 +76,7 @@ def test_sums_are_parsed(text, summands, expected) -> None:
 
 @pytest.mark.parametrize("text", ["", "a b", "a - ", "− a", "a + + b", "a + b = c d", "a = b = c"])
 def test_other_texts_are_refused(text) -> None:
-    with pytest.raises(ValueError, match="not a sum of words"):
+    with pytest.raises(ValueError, match="not a word analogy"):
         space.parse_sum(text)
 
 
