@@ -39,10 +39,11 @@ def test_every_module_runs_once_however_many_components_need_it(app_url, open_pa
         page.locator(".atlas-title .teach summary").click()
         page.locator(".atlas-title .teach").get_by_role("button", name=entry).click()
         page.get_by_role("button", name=closes).click()
-    for title in ("Step by step", "Why", "Train", "More", "Attention"):
+    for title in ("Step by step", "Why", "Inside", "Train", "More", "Attention"):
         open_tab(page, title)
     for name in (".atlas-stepper", ".atlas-question", ".atlas-train", ".atlas-panel"):
         expect(page.locator(name).first).to_have_attribute("data-mounted", "")
+    expect(page.locator(".inside canvas")).to_be_attached()
     fetches = count_fetches(page)
     assert set(fetches.values()) == {1} and fetches.keys() == MODULES - INLINE
     assert all(VERSIONED.search(name) for name in page.evaluate(NAMES) if "/atlas/" in name and name.endswith(".js"))

@@ -43,7 +43,7 @@ function decode(value) {
 
 export class Model {
   /**
-   * @param {any} overview the panel's block
+   * @param {any} overview the block of the panel
    * @param {{address: any, arrived: () => void}} options arrived: called when a stage has arrived
    */
   constructor(overview, { address, arrived }) {
