@@ -207,8 +207,11 @@ function namePanel(fields) {
 
 /** Return what the open tab shows as the fields of a link: its own fields, {tab} and {panel}. */
 export function viewLink() {
-  const name = openTab()?.id.replace("tab-", "") ?? "";
-  return namePanel(new URLSearchParams((tabLinks[name] ?? tabLinks.explorer)?.() ?? ""));
+  const name = openTab()?.id.replace("tab-", "") ?? "",
+    own = new URLSearchParams(tabLinks[name]?.() ?? ""),
+    explorer = explorerLink();
+  // A tab may still be loading a new sentence.
+  return namePanel(own.get("text") === explorer.get("text") ? own : explorer);
 }
 
 /** The version of new links. A link without one opens with the view that links had before (explorer/state.js). */
