@@ -26,6 +26,7 @@ from attention_atlas.viz.tours.tour import tours
 from tests import ROOT
 
 TRANSLATIONS = ROOT / "translations"
+GLOSSARY = ROOT / "viz/web/glossary"  # its sentences are loaded with it
 DEFINITIONS = {ROOT / "viz/web/core/language.js", ROOT / "model/trace/language.py"}
 PLURAL = "say_plural"
 PYTHON = ("say", PLURAL, "Refusal", "Busy", "blocks.paragraph", "blocks.note", "blocks.headings")
@@ -49,8 +50,14 @@ def page_sentences() -> list[Id]:
     for folder in ("viz", "model"):
         for suffix, extract in ((".py", _from_python), (".js", _from_javascript)):
             for path in sorted({*(ROOT / folder).rglob(f"*{suffix}")} - DEFINITIONS):
-                sentences |= dict.fromkeys(extract(path))
+                if GLOSSARY not in path.parents:
+                    sentences |= dict.fromkeys(extract(path))
     return list(sentences)
+
+
+def glossary_sentences() -> list[Id]:
+    """Return the sentences of the glossary's entries and page."""
+    return list(dict.fromkeys(text for path in sorted(GLOSSARY.glob("*.js")) for text in _from_javascript(path)))
 
 
 def tour_sentences() -> list[Id]:
@@ -133,12 +140,18 @@ def _fields_agree(message: Message) -> bool:
     return all(set(FIELD.findall(text)) | {"n"} == expected | {"n"} for text in _strings(message.string))
 
 
-def main() -> None:
-    """Update all catalogs, write the page's files, and list what is not translated."""
-    for folder, po_folder, sentences in (
+def all_sentences() -> list[tuple[Path, Path, list[Id]]]:
+    """Return the parts of the page with words of their own: the folders of words and of catalogs, and the sentences."""
+    return [
         (words.FOLDER, TRANSLATIONS, page_sentences()),
         (TOURS, TRANSLATIONS / "tours", tour_sentences()),
-    ):
+        (words.GLOSSARY, TRANSLATIONS / "glossary", glossary_sentences()),
+    ]
+
+
+def main() -> None:
+    """Update all catalogs, write the page's files, and list what is not translated."""
+    for folder, po_folder, sentences in all_sentences():
         for po in sorted(po_folder.glob("*.po")):
             catalog = update(po, po.stem, sentences)
             texts = texts_of(catalog)

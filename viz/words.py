@@ -12,8 +12,9 @@ from pathlib import Path
 from attention_atlas.model.trace.language import Words, join, say, say_plural
 from attention_atlas.viz import assets
 
-__all__ = ["FOLDER", "Words", "files", "for_page", "join", "read", "say", "say_plural"]
+__all__ = ["FOLDER", "GLOSSARY", "Words", "files", "for_page", "join", "read", "say", "say_plural"]
 FOLDER = assets.WEB / "words"
+GLOSSARY = FOLDER / "glossary"  # of the glossary's entries, loaded with them
 
 
 def for_page(value: object) -> object:

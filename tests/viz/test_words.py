@@ -8,6 +8,7 @@ import json
 import pickle
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 
@@ -20,10 +21,9 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz import assets, shell
 from attention_atlas.viz.component import translations
 from attention_atlas.viz.panels.scene import Scene, Selection
-from attention_atlas.viz.tours.tour import WORDS as TOURS
 from attention_atlas.viz.words import files, for_page, join, read, say, say_plural
 from tests.viz.panels import panels
-from tests.words import ROOT, TRANSLATIONS, page_sentences, read_catalog, texts_of, tour_sentences, update
+from tests.words import ROOT, all_sentences, page_sentences, read_catalog, texts_of, update
 
 FIELD = re.compile(r"\{(\w+)\}")
 # Texts that Chinese or Korean writes with Latin letters, too.
@@ -31,7 +31,6 @@ SAME = {"BLEU", "AttnLRP", "Logits", "softmax", "rollout", "{n}-grams", "{table}
 WORDS = re.compile(r"[A-Za-z]{2,}(?![^{<]*[}>])")  # words in a figure's text, outside Plotly's tags and fields
 JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # a text made by join(), whose parts may be words or not
 LANGUAGES = {language: read(path) for language, path in files().items()}
-TOURS_LANGUAGES = {path.stem: read(path) for path in TOURS.glob("*.json")}
 PAGE = page_sentences()
 KEYS = {sentence if isinstance(sentence, str) else sentence[1] for sentence in PAGE}
 CALL = re.compile(r'(?:(?<![\w.])|(?<=\.\.\.))(t|say|sayPlural)\(\s*("(?:[^"\\]|\\.)*"(,\s*"(?:[^"\\]|\\.)*")?)?')
@@ -40,7 +39,9 @@ LETTERS = {"zh": "[\u4e00-\u9fff]", "ko": "[\uac00-\ud7a3]"}  # languages with a
 
 def translations_of(language: str) -> Iterator[tuple[str, str]]:
     """Yield the English and the translation of each sentence, and of each form of a plural."""
-    for english, texts in (LANGUAGES[language] | TOURS_LANGUAGES[language]).items():
+    for english, texts in chain.from_iterable(
+        read(folder / f"{language}.json").items() for folder, _, _ in all_sentences()
+    ):
         yield from ((english, text) for text in (texts.values() if isinstance(texts, dict) else [texts]))
 
 
@@ -92,14 +93,11 @@ def test_a_changed_sentence_keeps_its_translation_while_the_placeholders_agree(t
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_pages_files_are_fresh(language) -> None:
     """`make words` writes them; every sentence is translated."""
-    for folder, sentences, texts in (
-        (TRANSLATIONS, PAGE, LANGUAGES),
-        (TRANSLATIONS / "tours", tour_sentences(), TOURS_LANGUAGES),
-    ):
-        catalog = read_catalog(folder / f"{language}.po", language)
+    for folder, catalogs, sentences in all_sentences():
+        catalog, texts = read_catalog(catalogs / f"{language}.po", language), read(folder / f"{language}.json")
         assert {message.id for message in catalog if message.id} == set(sentences)
         assert not [message.id for message in catalog if message.id and message.fuzzy]
-        assert texts[language] == texts_of(catalog) and len(texts[language]) == len(sentences)
+        assert texts == texts_of(catalog) and len(texts) == len(sentences)
 
 
 def test_a_plural_is_chosen_by_its_number() -> None:
@@ -110,8 +108,9 @@ def test_a_plural_is_chosen_by_its_number() -> None:
     assert str(Refusal.of(words)) == "1 token" and error_message(pickle.loads(pickle.dumps(Refusal.of(words)))) == words
 
 
-def test_tours_have_the_languages_of_the_page() -> None:
-    assert set(TOURS_LANGUAGES) == set(LANGUAGES)
+def test_tours_and_glossary_have_the_languages_of_the_page() -> None:
+    for folder, _, _ in all_sentences():
+        assert {path.stem for path in folder.glob("*.json")} == set(LANGUAGES)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -271,7 +271,7 @@ export function followStepLinks(tab, translation, open) {
 // --- The address follows the view -------------------------------------------------------------------------------------
 // A change of the view replaces the address; another sentence adds a step to the history, so that Back leads to the one before.
 
-const OWN_ADDRESS = ["tour", "stop", "present", "sheet"]; // fields of parts that set the address themselves
+const OWN_ADDRESS = ["tour", "stop", "present", "sheet", "glossary"]; // fields of parts that set the address themselves
 /** @type {URLSearchParams | null} */
 let lastView = null;
 let isLinkPending = location.hash.length > 1; // the address names a view that is still to come

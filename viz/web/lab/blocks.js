@@ -52,6 +52,8 @@ function strip(cell) {
   return canvas;
 }
 
+// Whether the terms of a text are marked: of a sentence of the page, not of the visitor's text.
+const hasTerms = (text) => text?.say !== undefined;
 const actionButton = (text, onclick) => button(text, onclick, { class: "plain action" });
 
 // The functions that draw the cells of tables, by type. A cell without a type is a text.
@@ -134,14 +136,26 @@ function table(block, afterInsert, api) {
     el("tr", { class: isMarked ? "marked" : null }, cells.map(createCell));
   const element = tableOf(
     block.columns.map((name, i) =>
-      name ? el("th", { scope: "col", class: isRight[i] ? "right" : null }, name) : el("td"),
+      name
+        ? el(
+            "th",
+            {
+              scope: "col",
+              class: isRight[i] ? "right" : null,
+              "data-terms": hasTerms(name),
+            },
+            name,
+          )
+        : el("td"),
     ),
     block.rows.map((values, i) => createRow(values, block.marked.includes(i))),
   );
   if (block.foot) element.append(el("tfoot", {}, createRow(block.foot, false)));
   const firstTitle = toText(block.columns[0] || block.columns[1]);
   return el("div", { class: "titled" }, [
-    block.caption ? el("p", { class: "caption" }, block.caption) : null,
+    block.caption
+      ? el("p", { class: "caption", "data-terms": hasTerms(block.caption) }, block.caption)
+      : null,
     createScrollBox(element, { "aria-label": block.caption || `${t("table")}: ${firstTitle}` }),
   ]);
 }
@@ -252,7 +266,8 @@ export const BLOCKS = {
   table,
   take,
   words,
-  text: (b) => el("p", { class: `text ${b.tone}`, dir: "auto" }, b.text),
+  text: (b) =>
+    el("p", { class: `text ${b.tone}`, dir: "auto", "data-terms": hasTerms(b.text) }, b.text),
   formula: (b) =>
     el("p", { class: "formula" }, [
       toText(b.text)
@@ -264,9 +279,9 @@ export const BLOCKS = {
     el("dl", { class: "facts" }, [
       b.items.map(([name, value, note]) =>
         el("div", {}, [
-          el("dt", {}, name),
+          el("dt", { "data-terms": hasTerms(name) }, name),
           el("dd", {}, localizeNumber(String(toText(value)))),
-          note ? el("dd", { class: "note" }, note) : null,
+          note ? el("dd", { class: "note", "data-terms": hasTerms(note) }, note) : null,
         ]),
       ),
     ]),

@@ -9,7 +9,7 @@ import { createProgress } from "../heads/take.js";
 import { carryFigures } from "../picture/figure.js";
 import { BLOCKS } from "./blocks.js";
 import { createControls } from "./controls.js";
-import { markTerms } from "./glossary.js";
+import { markPanel } from "./glossary.js";
 
 /**
  * @typedef {object} PanelAnswer an answer of page_panel, or a part of one
@@ -56,22 +56,22 @@ export function createPanel(description, { parent, follows, link }) {
   });
   controls.set(link);
   const paper = { href: description.paper, target: "_blank", rel: "noopener noreferrer" };
-  parent.append(
-    el("section", { class: "atlas-frame" }, [
-      el("div", { class: "atlas-prose" }, [
-        el("h2", { class: "sr-only" }, title),
-        el("p", {}, markTerms(toText(description.look))),
-      ]),
-      controls.element,
-      el("div", { id: `panel-${name}`, class: "content" }, root),
-      el("div", { class: "atlas-prose method" }, [
-        el("p", {}, [
-          description.method ? [markTerms(toText(description.method)), " "] : "",
-          el("a", paper, description.section),
-        ]),
+  const frame = el("section", { class: "atlas-frame" }, [
+    el("div", { class: "atlas-prose" }, [
+      el("h2", { class: "sr-only" }, title),
+      el("p", { "data-terms": "" }, description.look),
+    ]),
+    controls.element,
+    el("div", { id: `panel-${name}`, class: "content" }, root),
+    el("div", { class: "atlas-prose method" }, [
+      el("p", { "data-terms": "" }, [
+        description.method ? [description.method, " "] : "",
+        el("a", paper, description.section),
       ]),
     ]),
-  );
+  ]);
+  parent.append(frame);
+  markPanel(frame);
 
   const setBusy = (isBusy) => root.setAttribute("aria-busy", String(isBusy));
   function stopLoading() {
@@ -119,6 +119,7 @@ export function createPanel(description, { parent, follows, link }) {
     const callbacks = [],
       showCarriedFigures = carryFigures(element);
     element.replaceChildren(...blocks.map((block) => drawBlock(block, callbacks)));
+    markPanel(frame);
     showCarriedFigures();
     // Figures take their width from the page, so they are drawn once they are on it.
     return Promise.allSettled(callbacks.map((callback) => callback()));

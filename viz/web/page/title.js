@@ -3,6 +3,7 @@
 import { button, el } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { isOpening } from "../core/opening.js";
+import { listenForGlossary, openGlossary } from "../lab/glossary.js";
 import { scrollToCell } from "../lab/scroll.js";
 import { listenForPresentation, openViews, openWorkshop, present } from "../present/start.js";
 import { store } from "../store/store.js";
@@ -70,8 +71,10 @@ export default function title(root, api) {
       title: t("One picture fills the screen, for a class (f)"),
     }),
     teach(tour),
+    button(t("Glossary"), () => openGlossary(), { class: "way glossary" }),
     createDisplayMenu(),
   );
   keepInSight(document.querySelector(".gradio-container"));
   listenForPresentation();
+  listenForGlossary();
 }
