@@ -48,7 +48,7 @@ def page_sentences() -> list[Id]:
     string where it is said, since it could not be extracted."""
     sentences: dict[Id, None] = {}
     for folder in ("viz", "model"):
-        for suffix, extract in ((".py", _from_python), (".js", _from_javascript)):
+        for suffix, extract in ((".py", from_python), (".js", from_javascript)):
             for path in sorted({*(ROOT / folder).rglob(f"*{suffix}")} - DEFINITIONS):
                 if GLOSSARY not in path.parents:
                     sentences |= dict.fromkeys(extract(path))
@@ -57,7 +57,7 @@ def page_sentences() -> list[Id]:
 
 def glossary_sentences() -> list[Id]:
     """Return the sentences of the glossary's entries and page."""
-    return list(dict.fromkeys(text for path in sorted(GLOSSARY.glob("*.js")) for text in _from_javascript(path)))
+    return list(dict.fromkeys(text for path in sorted(GLOSSARY.glob("*.js")) for text in from_javascript(path)))
 
 
 def tour_sentences() -> list[Id]:
@@ -65,7 +65,8 @@ def tour_sentences() -> list[Id]:
     return list(dict.fromkeys(text for tour in tours().values() for text in tour.texts()))
 
 
-def _from_python(path: Path) -> Iterator[Id]:
+def from_python(path: Path) -> Iterator[Id]:
+    """Yield the sentences of a Python module."""
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Call) and (function := ast.unparse(node.func)) in (*PYTHON, *SOME):
             arguments = node.args[SOME.get(function, slice(None))]
@@ -73,7 +74,8 @@ def _from_python(path: Path) -> Iterator[Id]:
             yield from [tuple(texts)] if function == PLURAL else texts
 
 
-def _from_javascript(path: Path) -> Iterator[Id]:
+def from_javascript(path: Path) -> Iterator[Id]:
+    """Yield the sentences of a JavaScript module."""
     tree = Parser(JAVASCRIPT).parse(path.read_bytes())
     for _, call in QueryCursor(CALLS).matches(tree.root_node):
         (name,), (arguments,) = call["name"], call["arguments"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +63,8 @@ LEAN_AXE = """(({{ WeakMap, WeakSet }}) => {{
 }})());"""
 
 
+PAIR = re.compile(r'\[say\("(.+?)"\), say\("(.+?)"\)\]')  # of a technical title and its plain one
+
 # Console errors that Gradio writes when a page is left or reloaded during a request.
 CUT_OFF = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
 # Console errors that are ignored for a page with `outlives = True`: its server is stopped, or replaced by another one.
@@ -109,10 +112,15 @@ def screenshot(page: Page, name: str) -> None:
         page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
+def plain_title(title: str) -> str:
+    """Return what the page calls this title by default, in its plain wording."""
+    return dict(PAIR.findall((WEB / "core/wording.js").read_text(encoding="utf-8"))).get(title, title)
+
+
 def open_tab(page: Page, title: str, group: str = "#tabs") -> None:
-    """Open a tab of this group by its title."""
+    """Open a tab of this group by its technical title."""
     strip = page.locator(f"{group} > :is(.tab-wrapper, .strip-box)")
-    strip.get_by_role("tab", name=title, exact=True).click()
+    strip.get_by_role("tab", name=plain_title(title), exact=True).click()
 
 
 def open_more(page: Page, title: str) -> None:

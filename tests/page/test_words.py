@@ -14,7 +14,7 @@ from attention_atlas.viz import shell
 from attention_atlas.viz.export.standalone import to_html
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.words import FOLDER, files, read
-from tests.page.browser import no_violations, open_tab, submit
+from tests.page.browser import no_violations, open_tab, plain_title, submit
 from tests.page.lab.test_lab import STRIPS, wait_for_panel
 
 pytestmark = pytest.mark.browser
@@ -104,7 +104,7 @@ def test_no_english_is_left_on_the_german_page(app_url, open_app) -> None:
     texts = walk(page, german)
     assert len(texts) > 300
     assert english_in(texts, "de") == set()
-    assert {german["Translate"], german["Embedding"], german["Beam search"]} <= set(texts)
+    assert {german["Translate"], german[plain_title("Embedding")], german[plain_title("Beam search")]} <= set(texts)
 
 
 def test_a_korean_browser_gets_its_language(app_url, open_app) -> None:

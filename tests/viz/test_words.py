@@ -22,8 +22,18 @@ from attention_atlas.viz import assets, shell
 from attention_atlas.viz.component import translations
 from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.words import files, for_page, join, read, say, say_plural
+from tests.page.browser import PAIR
 from tests.viz.panels import panels
-from tests.words import ROOT, all_sentences, page_sentences, read_catalog, texts_of, update
+from tests.words import (
+    ROOT,
+    all_sentences,
+    from_javascript,
+    from_python,
+    page_sentences,
+    read_catalog,
+    texts_of,
+    update,
+)
 
 FIELD = re.compile(r"\{(\w+)\}")
 # Texts that Chinese or Korean writes with Latin letters, too.
@@ -106,6 +116,22 @@ def test_a_plural_is_chosen_by_its_number() -> None:
     assert for_page(words) == {"say": "{n} tokens", "one": "{n} token", "with": {"n": 1}}
     assert pickle.loads(pickle.dumps(words)) == words == copy.copy(words)
     assert str(Refusal.of(words)) == "1 token" and error_message(pickle.loads(pickle.dumps(Refusal.of(words)))) == words
+
+
+def test_each_pair_of_wordings_is_a_title_that_the_page_has() -> None:
+    """A title that was renamed loses its plain wording without notice."""
+    wording = ROOT / "viz/web/core/wording.js"
+    said = {english for path in (ROOT / "viz").rglob("*.js") if path != wording for english in from_javascript(path)}
+    said |= {
+        english
+        for folder in ("viz", "model")
+        for path in (ROOT / folder).rglob("*.py")
+        for english in from_python(path)
+    }
+    pairs = PAIR.findall(wording.read_text(encoding="utf-8"))
+    assert 30 < len(pairs) <= 40
+    assert [technical for technical, _ in pairs if technical not in said] == []
+    assert len(dict(pairs)) == len(pairs)
 
 
 def test_tours_and_glossary_have_the_languages_of_the_page() -> None:

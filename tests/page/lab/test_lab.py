@@ -12,11 +12,11 @@ from playwright.sync_api import Locator, Page, expect
 from attention_atlas.model.trace.interventions import positions_off
 from attention_atlas.viz.panels import registry
 from attention_atlas.viz.panels.positions.breaking import FRAGILE
-from tests.page.browser import FIELD, no_violations, open_tab, screenshot, submit
+from tests.page.browser import FIELD, no_violations, open_tab, plain_title, screenshot, submit
 
 pytestmark = pytest.mark.browser
 
-TABS = {str(tab.title): [str(panel.title) for panel in tab.panels] for tab in registry.TABS}
+TABS = {str(tab.title): [plain_title(str(panel.title)) for panel in tab.panels] for tab in registry.TABS}
 STRIPS = {str(tab.title): f"#{tab.name}-tabs" for tab in registry.TABS}
 # Panels of the tab Inside: one for each kind of place, and all the others. Links name them, so these names stay.
 OF_INSIDE = (
@@ -80,7 +80,7 @@ def test_every_panel_works_before_any_interaction(app_url, open_app, shipped_tra
     lacking = {entry["name"] for entry in registry.lacking(translator.translate("Der Hund."), translator)}
     for tab in registry.TABS:
         panels = [panel for panel in tab.panels if panel.name not in lacking]
-        assert open_strip(page, str(tab.title)) == [str(panel.title) for panel in panels]
+        assert open_strip(page, str(tab.title)) == [plain_title(str(panel.title)) for panel in panels]
         for described in panels:
             name = str(described.title)
             panel = open_panel(page, str(tab.title), name)

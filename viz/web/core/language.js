@@ -67,16 +67,24 @@ export const say = (english, values = {}) => ({ say: english, with: values });
  */
 export const sayPlural = (one, other, values) => ({ say: other, one, with: values });
 
+/** @type {Map<string, string> | null} technical English -> plain English (wording.js); null: the page is technical */
+let plainWords = null;
+
+/** Replace technical sentences by plain ones from now on. @param {Map<string, string>} words */
+export const usePlainWords = (words) => (plainWords = words);
+
 /**
  * Translate words into a list of texts and values, so that a value can be a node or a list of nodes. Call it once a
  * component is mounted; before, the translations may still be loading.
  * @param {Words} words
  * @param {(value: any, name: string) => any} [draw] what to put in place of a value
  */
-export const textParts = ({ say: english, one, with: values }, draw = (value) => value) =>
-  pluralForm(translations?.[english] || { one: one ?? english, other: english }, values.n)
+export const textParts = ({ say: technical, one, with: values }, draw = (value) => value) => {
+  const english = plainWords?.get(technical) ?? technical;
+  return pluralForm(translations?.[english] || { one: one ?? english, other: english }, values.n)
     .split(/\{(\w+)\}/)
     .flatMap((part, i) => (i % 2 ? draw(valueText(values[part]), part) : part));
+};
 
 /** @param {Template} template @param {any} n */
 const pluralForm = (template, n) =>

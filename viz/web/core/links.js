@@ -3,6 +3,7 @@
 import { debounce, el } from "./dom.js";
 import { store } from "../store/store.js";
 import { t } from "./language.js";
+import { wordingField } from "./wording.js";
 
 /**
  * @typedef {Record<string, any>} Link {tab, panel, and a panel's controls by name}
@@ -153,8 +154,11 @@ export function pageLink() {
  * @param {URLSearchParams | string} fields
  */
 function addressOf(fields) {
-  const link = new URLSearchParams(fields);
+  const link = new URLSearchParams(fields),
+    wording = wordingField();
   if (dataset.tabs && !link.has("tabs")) link.set("tabs", dataset.tabs);
+  if (wording) link.set("wording", wording);
+  else link.delete("wording");
   const hash = link.toString();
   return `${location.pathname}${location.search}${hash && `#${hash}`}`;
 }

@@ -2,6 +2,7 @@
 import { loadStyle } from "./dom.js";
 import { loadWords, wordFiles } from "./language.js";
 import { loadOpening, openingValue } from "./opening.js";
+import "./wording.js";
 
 const loaded = [loadWords(wordFiles), loadOpening()];
 

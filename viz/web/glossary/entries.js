@@ -24,6 +24,7 @@ import {
  * @property {string} kind of those heads and layers
  *
  * @typedef {object} Entry
+ * @property {import("../core/language.js").Words} [name] the heading, if it depends on the wording (core/wording.js)
  * @property {import("../core/language.js").Words} text one plain sentence
  * @property {string} [papers] its names in papers
  * @property {(here: Here) => Element} picture
@@ -165,6 +166,7 @@ export const ENTRIES = {
       here: true,
     },
     piece: {
+      name: say("subword"),
       text: say(
         "What a word is made of for the model: a common word is one piece, a rare word is split into several.",
       ),
@@ -305,6 +307,7 @@ export const ENTRIES = {
         ),
     },
     residual: {
+      name: say("residual stream"),
       text: say(
         "The vector of each position that runs through the model: every part reads it and adds to it.",
       ),
@@ -720,6 +723,7 @@ export const ENTRIES = {
         ]),
     },
     forced: {
+      name: say("forced decoding"),
       text: say(
         "The model must write given words, and we read off how probable it found each of them.",
       ),
@@ -730,6 +734,7 @@ export const ENTRIES = {
   },
   why: {
     occlusion: {
+      name: say("occlusion"),
       text: say(
         "Hide one word from the model, let it try again, and see how much less likely the translated word becomes.",
       ),
@@ -737,11 +742,13 @@ export const ENTRIES = {
       picture: withAndWithout,
     },
     ablation: {
+      name: say("ablation"),
       text: say("Switch a part of the model off and see what changes: what suffers needed it."),
       papers: "ablation, knock-out",
       picture: () => chain([2]),
     },
     patching: {
+      name: say("activation patching"),
       text: say(
         "Copy one part’s numbers from one run of the model into another, and see whether the answer follows.",
       ),
@@ -766,12 +773,14 @@ export const ENTRIES = {
         ),
     },
     gradient: {
+      name: say("gradient"),
       text: say("How much the result changes if an input changes by a tiny amount."),
       papers: "gradient, saliency",
       picture: () =>
         curves([(at) => 0.15 + 0.8 * at ** 2, (at) => 0.35 + 0.96 * (at - 0.5)], ["x", ""]),
     },
     integrated: {
+      name: say("integrated gradients"),
       text: say(
         "Fades a word in from nothing and adds up the gradients on the way, so that the shares add up to the whole effect.",
       ),
@@ -800,6 +809,7 @@ export const ENTRIES = {
       picture: () => chain([0, 1, 3]),
     },
     rollout: {
+      name: say("attention rollout"),
       text: say(
         "Multiplies the attention of all layers, as if nothing but attention carried information.",
       ),
@@ -852,6 +862,7 @@ export const ENTRIES = {
         curves([(at) => 0.95 * Math.exp(-5 * at), (at) => 0.95 - 0.8 * at], ["0", "n"]),
     },
     lens: {
+      name: say("logit lens"),
       text: say("Reads off what the model would write if it stopped after an early layer."),
       papers: "logit lens (nostalgebraist 2020)",
       picture: () => flow(["…", "the", "pet", "dog"], [3]),
@@ -920,6 +931,7 @@ export const ENTRIES = {
       here: true,
     },
     surprisal: {
+      name: say("surprisal"),
       text: say("How unexpected a token was to the model: minus the logarithm of its probability."),
       papers: "surprisal, −log p",
       picture: surprisals,

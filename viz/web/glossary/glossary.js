@@ -21,7 +21,9 @@ const spellingsOf = (term) => (toText(TERMS[term]) ?? MARKS[term]).split("|");
 function headingOf(term) {
   const spellings = spellingsOf(term);
   if (MARKS[term]) return spellings.join("  ");
-  return spellings.at(-1).replace(/^\p{L}/u, (first) => first.toLocaleUpperCase());
+  return (toText(entries[term].name) ?? spellings.at(-1)).replace(/^\p{L}/u, (first) =>
+    first.toLocaleUpperCase(),
+  );
 }
 
 /** Load the glossary's style, and return its two ways to show an entry. */
@@ -242,7 +244,12 @@ function createPage(fillPicture) {
       { tabindex: "-1", "aria-labelledby": id, "data-term": term, onkeydown: move },
       [el("h4", { id }, headingOf(term)), ...parts],
     );
-    const words = [...spellingsOf(term), toText(entries[term].text), entries[term].papers ?? ""];
+    const words = [
+      headingOf(term),
+      ...spellingsOf(term),
+      toText(entries[term].text),
+      entries[term].papers ?? "",
+    ];
     article.dataset.words = words.join(" ").toLocaleLowerCase();
     article.fill = () => fillPicture(place, term);
     return article;

@@ -2,9 +2,9 @@
 // early.js applies them before the first paint.
 import { el, menu } from "../core/dom.js";
 import { t, wordFiles } from "../core/language.js";
-import { replaceQuery } from "../core/links.js";
+import { replaceFields, replaceQuery } from "../core/links.js";
+import { isTechnical, setWording, STORAGE_KEY } from "../core/wording.js";
 
-const STORAGE_KEY = "atlas-display";
 const SIZES = { 1: "100%", 1.15: "115%", 1.3: "130%", 1.5: "150%" };
 
 function readChoices() {
@@ -39,14 +39,18 @@ export function createDisplayMenu() {
       const dark = value ? value === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       document.body.classList.toggle("dark", dark);
     }
-    if (name === "language") location.reload(); // core/links.js restores the page
+    if (name === "wording") {
+      setWording(value);
+      replaceFields(location.hash.slice(1));
+    }
+    if (["language", "wording"].includes(name)) location.reload(); // core/links.js restores the page
   }
   const choice = (name, label, options, now) =>
     el("label", {}, [
       el("span", {}, label),
       menu(options, String(now ?? ""), { onchange: ({ target }) => choose(name, target.value) }),
     ]);
-  const label = t("Language, colours, text size");
+  const label = t("Language, colours, text size, wording");
   return closeOnLeave(
     el("details", { class: "display" }, [
       el("summary", { class: "way", title: label }, [
@@ -67,6 +71,12 @@ export function createDisplayMenu() {
           new URL(location.href).searchParams.get("__theme"),
         ),
         choice("size", t("Text size"), Object.entries(SIZES), choices.size ?? 1),
+        choice(
+          "wording",
+          t("Wording"),
+          Object.entries({ plain: t("plain"), technical: t("technical") }),
+          isTechnical() ? "technical" : "plain",
+        ),
       ]),
     ]),
   );
