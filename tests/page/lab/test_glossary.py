@@ -70,7 +70,7 @@ def test_a_term_shows_its_entry_and_leads_to_the_page(app_url, open_app, width) 
     page.on("request", lambda request: requests.append(request.url))
     open_panel(page, "Inside", "One query")
     assert not [url for url in requests if "/glossary/" in url], "loaded only when a term is used"
-    term = page.locator(".atlas-prose [data-term=key]:visible")
+    term = page.locator(".atlas-prose [data-term=key]:visible").first
     open_term(page, "key")
     expect(term).to_have_attribute("aria-expanded", "true")
     entry = page.locator(".atlas-term")

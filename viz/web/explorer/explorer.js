@@ -313,7 +313,7 @@ export default function explorer(root, api) {
       const isBest = opens.join() === used[0].join(),
         error = t("alignment error {share}", { share: `${errors[layer][head].toFixed(1)}%` });
       errorTag.classList.toggle("best", isBest);
-      errorTag.textContent = isBest ? `★ ${error}` : error;
+      errorTag.replaceChildren(...markTerms(isBest ? `★ ${error}` : error));
       errorTag.title = t(
         "How many links this head gets wrong, of words that people linked in {n} sentences. Lower is better.",
         { n: trace.alignment.sentences },

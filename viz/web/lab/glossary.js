@@ -118,7 +118,7 @@ export const TERMS = {
   auroc: say("AUROC"),
   bleu: say("BLEU"),
   chrf: say("chrF"),
-  aer: say("AER|alignment error rates|alignment error rate"),
+  aer: say("AER|alignment error|alignment error rates|alignment error rate"),
   precision: say("precisions|recall|precision"),
   correlation: say("correlations|correlation"),
   interval: say("intervals|interval|confidence interval"),
@@ -154,7 +154,7 @@ export const MARKS = {
   verdict: "✓|✗",
 };
 // Marks that are in too many places to be underlined.
-const COMMON = "place best arrow plusminus product sum log approximately verdict".split(" ");
+const COMMON = "place arrow plusminus product sum log approximately verdict".split(" ");
 
 const CHINESE = /[\u3040-\u9fff]/, // these words have no spaces between them
   KOREAN = /[\uac00-\ud7af]/; // these words have endings
