@@ -37,7 +37,17 @@ from tests.words import (
 
 FIELD = re.compile(r"\{(\w+)\}")
 # Texts that Chinese or Korean writes with Latin letters, too.
-SAME = {"BLEU", "AttnLRP", "Logits", "softmax", "rollout", "{n}-grams", "{table}; base {base}", "{first} and {second}"}
+SAME = {
+    "BLEU",
+    "AttnLRP",
+    "Logits",
+    "softmax",
+    "rollout",
+    "{n}-grams",
+    "{table}; base {base}",
+    "{first} and {second}",
+    "Shift + t",
+}
 WORDS = re.compile(r"[A-Za-z]{2,}(?![^{<]*[}>])")  # words in a figure's text, outside Plotly's tags and fields
 JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # a text made by join(), whose parts may be words or not
 LANGUAGES = {language: read(path) for language, path in files().items()}

@@ -3,7 +3,7 @@ head.
 
 >>> previous = STATISTICS["previous"]
 >>> str(previous.plain), previous.threshold, [kind.value for kind in previous.kinds]
-('reads the token before', 0.5, ['encoder_self', 'decoder_self'])
+('looks at the token before', 0.5, ['encoder_self', 'decoder_self'])
 """
 
 from __future__ import annotations

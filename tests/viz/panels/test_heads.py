@@ -144,7 +144,10 @@ def test_word_links_start_with_the_row_that_aligns_best(scene, surveyed):
         return Scene(scene.trace, selection, with_survey(surveyed, replace(direction, kinds=kinds)))
 
     assert alignment.PANEL.controls[1].start == alignment.MEASURED
-    for head, row, words in ((1, RowToken.PREDICTED, "the token it writes"), (2, RowToken.READ, "the token it reads")):
+    for head, row, words in (
+        (1, RowToken.PREDICTED, "stands for the token written"),
+        (2, RowToken.READ, "stands for the token read"),
+    ):
         example = scene_of(1, head)
         assert alignment.measured_row(example, alignment.SELECTED) is row
         note, sent, _ = alignment.alignment(example, alignment.SELECTED, alignment.MEASURED)
@@ -220,9 +223,8 @@ def test_a_model_compared_with_itself_matches_every_head(scene, surveyed, tiny_t
     model_copy.survey = replace(model_copy.survey, digest=model_copy.digest)
     scene_of_two = replace(scene, served=Translators([surveyed, model_copy]))
     (slot,) = match.side_by_side(scene_of_two, ENCODER.value)
-    note, row, *_ = slot["blocks"]
-    table = row["blocks"][0]["blocks"][0]
-    assert "de-en of twin" in note["text"]
+    table = block_of(slot["blocks"], "table")
+    assert "de-en of twin" in str(slot["blocks"])
     assert len(table["rows"]) == 8  # 2 layers of 4
     for row in table["rows"]:
         assert row[0] == row[1] and row[2]["text"] == "0.00" and str(row[3]) == "yes" and row[4]["text"] == "1.00"

@@ -151,7 +151,7 @@ def test_the_race_runs_at_sizes_that_its_heads_divide(scene) -> None:
             str(width // num_heads),
         ]
         assert model_row[3]["text"] == "32" and model_row[4]["text"] == "4"
-        assert any("evenly" in block.get("text", "") for block in content) is (width != d_model)
+        assert any("is not divisible by" in block.get("text", "") for block in content) is (width != d_model)
 
 
 def test_the_space_panel_lists_neighbours_and_sums_and_refuses_two_words(scene) -> None:
@@ -162,7 +162,7 @@ def test_the_space_panel_lists_neighbours_and_sums_and_refuses_two_words(scene) 
     several, summed = space.embedding_space(scene, "Donaudampfschiff", f"{word} − {word} + {word} = Dampfschiff")[1][
         "blocks"
     ][:2]
-    assert re.search(r"Donaudampfschiff is \d+ pieces here, .*: the mean", str(several))
+    assert re.search(r"Donaudampfschiff consists of \d+ pieces here \(.*\); the mean", str(several))
     assert "Rank of Dampfschiff" in str(summed)
     with pytest.raises(ValueError, match="not a sum"):
         space.embedding_space(scene, "two words", "")

@@ -54,7 +54,7 @@ def test_units_are_read_then_shown_then_turned_up(scene, fitted, kind):
     assert all("[" in row[3] for row in table["rows"])
     number = int(table["rows"][0][0]["text"])
     assert table["rows"][0][0]["to"]["open"] == {
-        "tab": "heads",
+        "tab": "more",
         "panel": "heads-units",
         "layer": 2 if kind == "dictionary" else 1,
         "units": kind,

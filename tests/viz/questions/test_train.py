@@ -34,6 +34,7 @@ from attention_atlas.viz.wire.payload import payload
 from attention_atlas.viz.wire.summary import summarise
 from attention_atlas.viz.words import for_page
 from tests import ROOT
+from tests.viz.panels.panels import block_of
 
 SETTINGS = {"layers": 1, "heads": 2, "d_model": 16}
 CORPUS = "a b | x y\nb a | y x"
@@ -213,7 +214,7 @@ def test_another_sentence_is_translated_by_the_toy_whose_recipe_is_sent(context)
     answer = last(context, "page_translate", fields=fields)
     assert answer["about"]["name"] == "toy" and answer["fill"] is None
     assert last(context, "page_translate", fields={**fields, "fills": True})["fill"]["entry"] == "toy"
-    assert "none of them" in json.dumps(last(context, "page_translate", fields={**fields, "text": "c"})["error"])
+    assert "is not one of them" in json.dumps(last(context, "page_translate", fields={**fields, "text": "c"})["error"])
     assert last(context, "page_direction", fields=fields)["offer"]["sentences"] == ["a b", "b a"]
     for name in ("page_translate", "page_direction", "page_toy"):
         with pytest.raises(ValueError, match="You have not opened one yet"):
@@ -286,7 +287,7 @@ def test_a_recurrent_toy_shows_its_alignment_and_panels_refuse_it():
     assert len(lacking) == 1 and "recurrent network" in lacking.pop()
     (verify,) = (panel for panel in registry.PANELS["verify"] if panel.name == "verify")
     *_, last = verify.content(scene)
-    failed = [row[0] for row in last[1]["rows"] if row[1]["passed"] is False]
+    failed = [row[0] for row in block_of(last, "table")["rows"] if row[1]["passed"] is False]
     assert failed == ["Drawn on the page = trace"], "no page has drawn the maps in this test"
 
 
