@@ -164,7 +164,7 @@ def test_the_space_panel_lists_neighbours_and_sums_and_refuses_two_words(scene) 
     ][:2]
     assert re.search(r"Donaudampfschiff consists of \d+ pieces here \(.*\); the mean", str(several))
     assert "Rank of Dampfschiff" in str(summed)
-    with pytest.raises(ValueError, match="not a sum"):
+    with pytest.raises(ValueError, match="not a word analogy"):
         space.embedding_space(scene, "two words", "")
 
 
