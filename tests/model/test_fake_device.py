@@ -13,7 +13,6 @@ import torch
 from attention_atlas.model import checkpoint
 from attention_atlas.model.analysis import (
     ablation,
-    architecture,
     circuits,
     head_loop,
     padding,
@@ -29,7 +28,7 @@ from attention_atlas.model.analysis.why.experiments import cutting
 from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.trace.interventions import Interventions
-from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
+from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.train import SummedLoss
 from attention_atlas.model.training.batches import Examples, make_batch
 from attention_atlas.model.translator import Translator
@@ -112,8 +111,7 @@ def test_every_analysis(translator):
     padding.make_batch_masks(translator, trace, SENTENCES[2])
     translator.trace(TEXT, target=target)
     translator.trace(TEXT, prefix=target[:1])
-    rows = stations.embedding_rows(translator, trace.source_ids, output, side="source")
-    architecture.stack(Side.ENCODER, translator.config, output, rows, layer=0, best=trace.top_probabilities)
+    stations.embedding_rows(translator, trace.source_ids, output, side="source")
     stations.residual_norms(output.encoder_records)
     stations.next_token(translator, output, 0)
 

@@ -271,7 +271,7 @@ def test_a_score_is_the_sum_of_its_steps(client):
         ("step", ("Hund", [2]), "Nothing can follow the end of the sentence"),
         ("step", ("Hund", [40] * 500), "The target is 501 tokens long; the limit is 63 tokens"),
         ("step", ("Hund", [], 11), "candidates must be 1 to 10, found 11"),
-        ("score", ("Hund", ""), "type at least one word"),
+        ("score", ("Hund", ""), "There is no text"),
         ("score", ("Hund", "dog " * 300), "the limit is 63 tokens"),
     ],
 )

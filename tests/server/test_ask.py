@@ -237,7 +237,7 @@ def test_a_large_answer_is_compressed_on_request(port):
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ({**PANEL, "address": {"text": TEXT, "direction": "xx-yy"}}, "No model that is served here"),
+        ({**PANEL, "address": {"text": TEXT, "direction": "xx-yy"}}, "No model on this server translates"),
         ({**PANEL, "address": {"text": TEXT, "digest": "0" * 16}}, "translate again"),
         ({**PANEL, "address": {"text": "x " * 20_000}}, "characters; the limit is"),
         ({**PANEL, "address": [TEXT]}, "An address is an object"),

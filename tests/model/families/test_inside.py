@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attention_atlas.model.analysis import architecture, stations, temperatures
+from attention_atlas.model.analysis import stations, temperatures
 from attention_atlas.model.analysis.ablation import measure_order_blindness
 from attention_atlas.model.checks.verify import verify
-from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
@@ -91,9 +90,6 @@ def test_stations_show_the_input_of_the_first_layer(opened):
     for side, ids in (("source", trace.source_ids), ("target", trace.decoder_ids)):
         rows = stations.embedding_rows(translator, ids, output, side=side)
         assert rows.error < 1e-5
-        of = Side.ENCODER if side == "source" else Side.DECODER
-        drawn = architecture.stack(of, translator.config, output, rows, layer=0, best=trace.top_probabilities)
-        assert ("norm" in [box.name for box in drawn.entry]) is translator.config.norm_embedding
 
 
 def test_without_positions_order_does_not_count(opened):

@@ -186,5 +186,5 @@ def test_smallest_leads_match_the_whole_vocabulary(tiny_translator):
 def test_a_forced_translation_has_no_smallest_set(tiny_translator):
     trace = tiny_translator.trace("Hund", "de-en", target=tiny_translator.tokenizer.encode("boat"))
     case = open_case(tiny_translator, trace, make_question(tiny_translator, trace))
-    with pytest.raises(ValueError, match="writes another"):
+    with pytest.raises(ValueError, match="writes a different translation"):
         smallest.shrink_to_end(smallest.open_translation(case, tiny_translator, trace), {})

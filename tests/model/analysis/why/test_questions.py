@@ -106,7 +106,7 @@ def test_typed_contrast_counts_from_its_first_different_piece(tiny_translator, t
     [
         ("", "no text"),
         ("  ", "no text"),
-        ("small", "what was written"),
+        ("small", "type a different word"),
         (10**6, "no token 1000000"),
         (-1, "no token -1"),
     ],
