@@ -70,11 +70,11 @@ def test_a_term_shows_its_entry_and_leads_to_the_page(app_url, open_app, width) 
     page.on("request", lambda request: requests.append(request.url))
     open_panel(page, "Inside", "One query")
     assert not [url for url in requests if "/glossary/" in url], "loaded only when a term is used"
-    term = page.locator(".atlas-prose [data-term=key]:visible").first
-    open_term(page, "key")
+    term = page.locator(".atlas-prose [data-term=query]:visible").first
+    open_term(page, "query")
     expect(term).to_have_attribute("aria-expanded", "true")
     entry = page.locator(".atlas-term")
-    expect(entry.get_by_role("heading")).to_have_text("Key")
+    expect(entry.get_by_role("heading")).to_have_text("Query")
     box = entry.bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= width
     no_violations(page, ".atlas-term")
@@ -87,8 +87,8 @@ def test_a_term_shows_its_entry_and_leads_to_the_page(app_url, open_app, width) 
     expect(term).to_be_focused()
     term.press("Enter")
     page.keyboard.press("Enter")
-    expect(page.locator("dialog.atlas-glossary [data-term=key]")).to_be_focused()
-    assert "glossary=key" in page.url
+    expect(page.locator("dialog.atlas-glossary [data-term=query]")).to_be_focused()
+    assert "glossary=query" in page.url
     page.keyboard.press("Escape")
     page.wait_for_function("!location.hash.includes('glossary')")
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from attention_atlas.viz.panels import registry
-from tests.page.browser import no_faults, open_tab
+from tests.page.browser import no_faults, open_tab, plain_title
 
 pytestmark = pytest.mark.browser
 
@@ -127,7 +127,7 @@ def test_unavailable_panels_are_listed_with_the_model_and_say_why(
     page.evaluate("(name) => { location.hash = `#tab=positions&panel=${name}` }", name)
     panel = page.locator(f"#panel-{name} .atlas-panel")
     expect(panel).to_contain_text(str(lacking[name]["why"]))
-    expect(panel).to_contain_text(f"Not available for German → English: {lacking[name]['panel']}.")
+    expect(panel).to_contain_text(f"Not available for German → English: {plain_title(str(lacking[name]['panel']))}.")
     expect(panel).to_contain_text("No model that is served here has it.")
     expect(page.locator("#tab-more .controls:visible")).to_have_count(0)
     no_faults(page, "#tab-more", name=f"panel-unavailable-{width}")
@@ -135,20 +135,19 @@ def test_unavailable_panels_are_listed_with_the_model_and_say_why(
     for entry in lacking.values():
         about = page.locator(".atlas-translation .about p", has_text=str(entry["why"]))
         expect(about).to_have_text(
-            re.compile(rf"^Not available for German → English: .*{re.escape(str(entry['panel']))}")
+            re.compile(rf"^Not available for German → English: .*{re.escape(plain_title(str(entry['panel'])))}")
         )
 
 
 def test_a_link_to_an_unavailable_panel_offers_a_model_that_has_it(app_url, open_page) -> None:
     page = open_page(f"{app_url}#text=Der+Hund.&direction=de-en&checkpoint=gru-de-en&tab=inside&panel=residual")
     panel = page.locator("#panel-residual .atlas-panel")
-    expect(panel).to_contain_text("Not available for German → English (recurrent): Residual stream.")
-    expect(page.locator("#inside-tabs [role=tab]", has_text="Residual stream")).to_be_hidden()
+    title = plain_title("Residual stream")
+    expect(panel).to_contain_text(f"Not available for German → English (recurrent): {title}.")
+    expect(page.locator("#inside-tabs [role=tab]", has_text=title)).to_be_hidden()
     panel.get_by_role("button", name="Open it with German → English").click()
     expect(panel.locator(".figure, .pictured").first).to_be_visible()
-    expect(page.locator("#inside-tabs [role=tab]", has_text="Residual stream")).to_have_attribute(
-        "aria-selected", "true"
-    )
+    expect(page.locator("#inside-tabs [role=tab]", has_text=title)).to_have_attribute("aria-selected", "true")
     expect(page.locator(".atlas-translation .source")).to_have_text("Der Hund.")
 
 

@@ -234,17 +234,17 @@ export const ENTRIES = {
         "A network in which every word reads all others by attention, instead of passing them along one by one.",
       ),
       papers: "Transformer (Vaswani et al. 2017)",
-      picture: () => flow(["Encoder", "Decoder"], [0, 1]),
+      picture: () => flow([say("Encoder"), say("Decoder")], [0, 1]),
     },
     encoder: {
       text: say("The half of the model that reads the sentence, all words at once."),
       papers: "encoder",
-      picture: () => flow(["Encoder", "Decoder"], [0]),
+      picture: () => flow([say("Encoder"), say("Decoder")], [0]),
     },
     decoder: {
       text: say("The half of the model that writes the translation, one token at a time."),
       papers: "decoder",
-      picture: () => flow(["Encoder", "Decoder"], [1]),
+      picture: () => flow([say("Encoder"), say("Decoder")], [1]),
     },
     layer: {
       text: say(
@@ -374,7 +374,7 @@ export const ENTRIES = {
         "The last vectors of the encoder, which the decoder reads again for each word that it writes.",
       ),
       papers: "memory, encoder states",
-      picture: () => flow(["Encoder", "M", "Decoder"], [1]),
+      picture: () => flow([say("Encoder"), "M", say("Decoder")], [1]),
     },
     cache: {
       text: say(

@@ -1,7 +1,7 @@
 // The glossary: an entry in a popover beside a term, and a page with all entries.
 import { ask } from "../core/ask.js";
 import { button, el, loadStyleOf, restoreFocus } from "../core/dom.js";
-import { t, toText } from "../core/language.js";
+import { say, t, textParts, toText } from "../core/language.js";
 import { pageLink, replaceFields } from "../core/links.js";
 import { MARKS, TERMS } from "../lab/glossary.js";
 import { store } from "../store/store.js";
@@ -61,11 +61,12 @@ export async function createGlossary() {
 // The sentence and the names of an entry, and a place for its picture.
 function describe(term) {
   const { text, papers } = entries[term],
-    place = el("div", { class: "picture" });
+    place = el("div", { class: "picture" }),
+    names = el("span", { lang: "en" }, papers);
   const parts = [
     el("p", {}, text),
     place,
-    papers ? el("p", { class: "papers" }, t("In papers: {names}", { names: papers })) : "",
+    papers ? el("p", { class: "papers" }, textParts(say("In papers: {names}", { names }))) : "",
   ];
   return { parts, place };
 }
@@ -300,7 +301,7 @@ function createPage(fillPicture) {
       fields.delete("glossary");
       replaceFields(fields);
     }
-    restoreFocus(opener, ".atlas-title button.glossary");
+    restoreFocus(opener, ".atlas-title .glossary");
   }
 
   return { open };

@@ -154,7 +154,7 @@ export const MARKS = {
   verdict: "✓|✗",
 };
 // Marks that are in too many places to be underlined.
-const COMMON = "place arrow plusminus product sum log approximately verdict".split(" ");
+const COMMON = ["place", "arrow", "plusminus", "product", "sum", "log", "approximately", "verdict"];
 
 const CHINESE = /[\u3040-\u9fff]/, // these words have no spaces between them
   KOREAN = /[\uac00-\ud7af]/; // these words have endings
