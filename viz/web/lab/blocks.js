@@ -153,10 +153,10 @@ function table(block, afterInsert, api) {
   if (block.foot) element.append(el("tfoot", {}, createRow(block.foot, false)));
   const firstTitle = toText(block.columns[0] || block.columns[1]);
   return el("div", { class: "titled" }, [
+    createScrollBox(element, { "aria-label": block.caption || `${t("table")}: ${firstTitle}` }),
     block.caption
       ? el("p", { class: "caption", "data-terms": hasTerms(block.caption) }, block.caption)
       : null,
-    createScrollBox(element, { "aria-label": block.caption || `${t("table")}: ${firstTitle}` }),
   ]);
 }
 
