@@ -31,7 +31,9 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_app, shi
     expect(page.locator("#panel-position-table")).to_be_visible()
     expect(box).to_have_value("Ich bin noch nicht")
     page.locator(".display summary").click()
-    language, colours, size = page.locator(".display select").all()
+    language, colours, size = (
+        page.locator(".display").get_by_label(name, exact=True) for name in ("Language", "Colours", "Text size")
+    )
     colours.select_option("dark")
     size.select_option("1.3")
     no_violations(page, "#atlas-title")

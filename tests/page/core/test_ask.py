@@ -149,7 +149,7 @@ def test_a_retrained_toy_with_other_weights_is_asked_and_opened_once(page) -> No
 
 def test_after_the_last_retry_the_answer_is_an_error(page) -> None:
     done, parts, times = ask(page, *[{"status": 0}] * 20)
-    assert "does not answer" in done["error"] and parts == [done] and times == 7
+    assert "is not responding" in done["error"] and parts == [done] and times == 7
 
 
 def test_after_the_last_retry_a_busy_servers_reason_is_the_error(page) -> None:

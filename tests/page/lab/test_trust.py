@@ -35,7 +35,7 @@ def url(serve, tiny_checkpoint, tmp_path_factory) -> str:
 def test_the_line_of_doubts_links_to_its_panels_and_can_be_closed(url, open_app, width, dark) -> None:
     page = open_app(url, width=width, dark=dark)
     line = page.locator(".doubts")
-    expect(line).to_contain_text("(right in 75%)")
+    expect(line).to_contain_text("(such warnings are right 75% of the time)")
     no_faults(page, name=f"doubts-{'dark' if dark else 'light'}-{width}")
     links = line.locator("button:not(.close)")
     assert links.count() >= 4 and "Right in 75%" in links.first.get_attribute("aria-description")

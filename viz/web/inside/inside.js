@@ -58,7 +58,7 @@ let endLast = null;
  */
 export default function inside(root, block, api) {
   endLast?.();
-  const model = new Model(block, { address: store.state.address, arrived: () => redraw(POINTING) });
+  const model = new Model(block, { address: store.state.address, arrived });
   const canvas = el("canvas", { "aria-hidden": "true" }),
     tip = el("div", { class: "tip", "aria-hidden": "true" }),
     picture = el(
@@ -695,9 +695,20 @@ export default function inside(root, block, api) {
     else return;
     event.preventDefault();
     event.stopPropagation();
+    announce();
+  });
+
+  // Say in the status line where the keyboard is.
+  function announce() {
     const current = stopsOf(scene)[stop.index];
     if (current) status.textContent = beat === null ? current.say(scene) : scene.beats[beat]?.text;
-  });
+  }
+
+  // An answer of the server has arrived.
+  function arrived() {
+    redraw(POINTING);
+    if (stop.isVisible && scene) announce();
+  }
 
   // --- Its life -------------------------------------------------------------------------------------------------------
 
