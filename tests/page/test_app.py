@@ -32,7 +32,8 @@ def test_opens_with_a_translation_and_translates_on_enter(app_url, open_app, shi
     expect(box).to_have_value("Ich bin noch nicht")
     page.locator(".display summary").click()
     language, colours, size = (
-        page.locator(".display").get_by_label(name, exact=True) for name in ("Language", "Colours", "Text size")
+        page.locator(f".display label:has(> span:text-is('{name}')) select")
+        for name in ("Language", "Colours", "Text size")
     )
     colours.select_option("dark")
     size.select_option("1.3")

@@ -130,7 +130,7 @@ def test_a_registered_overlay_is_drawn_with_its_own_scale_unit_and_texts(
     assert page.locator(".field:has(> span:text-is('Measure')) select").input_value() == ""
     assert "bright cells" in guide.inner_text() and tip.inner_text() == about_attention[1]
     choose(page, "Measure", "layer_difference")
-    page.wait_for_function("document.querySelector('.guide').textContent.includes('each row is still a source token')")
+    page.wait_for_function("document.querySelector('.guide').textContent.includes('Each row is still a source token')")
 
 
 @pytest.mark.long
@@ -180,7 +180,7 @@ def test_a_refused_overlay_is_reported_and_not_requested_again(open_traces, hand
         choose(page, "Scale", scale)
         page.wait_for_timeout(300)
     assert status(page) == "The sentence is empty." and len(views) == 1
-    assert page.locator(".atlas-explorer .detail-pane").get_by_text("…").count() == 0, "still waiting"
+    assert page.locator(".atlas-explorer .detail-pane p").filter(has_text="…").count() == 0, "still waiting"
     page.locator(".thumbnail[data-layer='1'][data-head='1']").click()
     page.wait_for_function("document.querySelector('.heading-line').textContent.startsWith('Layer 2 · Head 2')")
     choose(page, "Measure", "")

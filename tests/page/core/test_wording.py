@@ -34,8 +34,8 @@ def test_a_link_is_technical_in_a_browser_that_chose_nothing(app_url, open_app) 
     page = open_app(f"{app_url}{PANEL}&wording=technical")
     expect(page.locator("#inside-tabs .strip").get_by_role("tab", name="Masks", exact=True)).to_be_visible()
     assert page.evaluate("localStorage['atlas-display'] ?? null") is None
+    page.goto("about:blank")
     page.goto(f"{app_url}#glossary=occlusion&wording=technical")
-    page.reload()
     expect(page.locator(".atlas-glossary [data-term=occlusion] h4")).to_have_text("Occlusion")
 
 
