@@ -143,7 +143,7 @@ def build(
             "title",
             {
                 "heading": TITLE,
-                "text": say("Translate a sentence, then point at its words to see what they attend to."),
+                "text": say("Translate a sentence, then point at its words."),
             },
             options={"tour": guide.invitation(translators)},
             elem_id="atlas-title",

@@ -44,7 +44,7 @@ def test_views_are_collected_ordered_played_and_kept(tiny_url, open_page, width,
     no_faults(page, VIEWS, name=f"views-{'dark' if dark else 'light'}-{width}")
     file = json.loads(save_file(page.get_by_role("button", name="Save as a file")).read_text(encoding="utf-8"))
     assert file["views"][1]["title"] == "The machine <b>"
-    page.get_by_role("button", name="Play").click()
+    page.locator(VIEWS).get_by_role("button", name="Play").click()
     expect(page.locator(VIEWS)).to_be_hidden()
     caption = page.locator(f"{LECTERN} .caption")
     expect(caption).to_contain_text("1 / 2 · Attention")
@@ -82,7 +82,7 @@ def test_a_view_of_a_panel_is_played_with_its_controls(tiny_url, open_page):
     side.check()
     layer.fill("1")
     layer.press("Enter")
-    page.get_by_role("button", name="Play").click()
+    page.locator(VIEWS).get_by_role("button", name="Play").click()
     expect(page.locator(LECTERN)).to_be_visible()
     page.keyboard.press("Escape")
     expect(layer).to_have_value("3")
