@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from attention_atlas.model.analysis.why import faithfulness
 from attention_atlas.model.analysis.why.methods import METHODS
-from tests.page.browser import no_faults
+from tests.page.browser import no_faults, plain_title
 from tests.page.lab.test_lab import open_panel
 
 pytestmark = pytest.mark.browser
@@ -26,6 +26,6 @@ def test_results_over_many_sentences_are_drawn_and_order_the_rows(
     expect(panel.get_by_role("img", name="What remains of each row")).to_be_visible()
     table = panel.locator("table").last
     names = table.locator("tbody th").all_inner_texts()
-    assert names == [METHODS[row.method].title.english for row in results.by_agreement()]
+    assert names == [plain_title(METHODS[row.method].title.english) for row in results.by_agreement()]
     expect(panel.get_by_text(f"over {results.sentences} sentences").first).to_be_visible()
     no_faults(page, "#panel-why-holds", name=f"why-holds-{width}")

@@ -118,7 +118,7 @@ export function drawHead(scene, stage, sub, column) {
   drawTitle("bias", t("+ bias"));
   drawTitle("scaled", divides ? `÷ √${width}` : t("score"));
   drawTitle("mask", t("mask"));
-  drawTitle("weight", "softmax");
+  drawTitle("weight", t("softmax"));
   drawTitle("value", t("value"));
   drawTitle("weighted", t("weight × value"));
   if (!data) return;

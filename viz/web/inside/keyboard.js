@@ -77,7 +77,7 @@ function columnStops(scene) {
     bias: t("+ bias"),
     scaled: t("score"),
     mask: t("mask"),
-    weight: "softmax",
+    weight: t("softmax"),
     value: t("value"),
     weighted: t("weight × value"),
   };

@@ -84,7 +84,11 @@ export function createList(scene, open) {
       ]),
     );
   const score = data.divided ? `÷ √${data.query.length}` : t("score");
-  return table([t("key"), "q · k", ...(data.bias ? [t("+ bias")] : []), score, "softmax"], rows, {
-    "aria-label": `${describePart(scene, stage, sub)} ${formatPercent(data.part)}`,
-  });
+  return table(
+    [t("key"), "q · k", ...(data.bias ? [t("+ bias")] : []), score, t("softmax")],
+    rows,
+    {
+      "aria-label": `${describePart(scene, stage, sub)} ${formatPercent(data.part)}`,
+    },
+  );
 }
