@@ -143,6 +143,7 @@ def test_every_part_of_the_page_works_with_an_imported_model(form, imported, ser
         for weights in (from_npz.maps(kind).weights, from_json.maps(kind).weights, from_html[kind]):
             np.testing.assert_allclose(weights, trace.maps(kind).weights, atol=1e-6)
     assert from_npz.decoding == trace.decoding and from_json.decoded_by == "greedy"
+    page.get_by_role("button", name="Show the model's pieces").click()
     rows, columns, values = table.from_csv(download(page, "CSV", tmp_path).decode())
     assert values.shape == (len(trace.target_ids), len(trace.source_ids)) == (len(rows), len(columns))
     for name in ("PNG", "SVG"):

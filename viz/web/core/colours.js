@@ -38,7 +38,7 @@ export function divergingScale() {
  * @param {(value: any) => number[]} colour of a value: [red, green, blue] or with alpha, each 0 to 255
  */
 export function paintMap(canvas, map, colour) {
-  if (!map) return;
+  if (!map?.rows || !map.columns) return; // without words, a map of words is empty
   const { values, rows, columns } = map;
   if (canvas.width !== columns) canvas.width = columns;
   if (canvas.height !== rows) canvas.height = rows;

@@ -287,3 +287,10 @@ export function restoreFocus(opener, instead) {
   const hadNone = !opener?.isConnected || opener === document.body;
   (hadNone ? document.querySelector(instead) : opener)?.focus({ preventScroll: true });
 }
+
+/** Return a function that loads something on its first call, and again after a failure. @template T @param {() => Promise<T>} load */
+export function loadOnce(load) {
+  /** @type {Promise<any> | null} */
+  let loading = null;
+  return () => (loading ||= load().catch(() => (loading = null)));
+}

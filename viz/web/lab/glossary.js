@@ -1,9 +1,8 @@
 // Terms of the glossary: where a panel first uses one, it is a button that opens its entry. The entries, their pictures and the
 // glossary's page (../glossary/) are loaded when the first of them is needed.
 import { addWords, say, toText } from "../core/language.js";
-import { el } from "../core/dom.js";
+import { el, loadOnce } from "../core/dom.js";
 import { pageLink } from "../core/links.js";
-import { loadOnce } from "../present/start.js";
 
 // Term -> its spellings, separated by |; the last is the glossary's heading.
 export const TERMS = {

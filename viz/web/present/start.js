@@ -1,13 +1,9 @@
 // Starts a presentation: by the button beside the tours, the key f, or a link (present=1). The
 // presentation's modules are loaded when one is started.
+import { loadOnce } from "../core/dom.js";
 import { hasModifier, isTyping } from "../core/keys.js";
 import { pageLink } from "../core/links.js";
 
-/** Return a function that loads something on its first call, and again after a failure. @template T @param {() => Promise<T>} load */
-export function loadOnce(load) {
-  let loading = null;
-  return () => (loading ||= load().catch(() => (loading = null)));
-}
 const presentation = loadOnce(async () => (await import("./present.js")).createPresentation());
 const views = loadOnce(async () => (await import("./views.js")).createViews(present));
 const workshop = loadOnce(async () => (await import("./workshop.js")).createWorkshop());

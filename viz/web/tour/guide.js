@@ -2,7 +2,7 @@
 // Their modules and words are loaded when the first one is opened.
 import { addWords } from "../core/language.js";
 import { pageLink } from "../core/links.js";
-import { loadOnce } from "../present/start.js";
+import { loadOnce } from "../core/dom.js";
 
 const { promise: mounted, resolve: setMounted } = Promise.withResolvers(); // of {root, words}
 const loadWords = loadOnce(async () => addWords((await mounted).words));

@@ -121,6 +121,9 @@ export function createSentence(hooks) {
     return { node, badge, without, slot: el("span", { class: "slot" }, parts) };
   }
 
+  // The language of a code such as "de" or "deu_Latn", for the lang attribute; null if it is not a language's code.
+  const languageTag = (code) => /^[a-z]{2,3}(?=$|[_-])/.exec(code ?? "")?.[0] ?? null;
+
   function fillSide(side, words, glosses, code) {
     const { name, words: box } = sides[side],
       isSource = side === "source",
@@ -128,7 +131,7 @@ export function createSentence(hooks) {
     name.textContent = title;
     box.ariaLabel = title;
     sides[side].nodes = words.map(({ label }, i) =>
-      createWord(side, i, label, glosses?.[i] ?? null, code),
+      createWord(side, i, label, glosses?.[i] ?? null, languageTag(code)),
     );
     box.replaceChildren(...sides[side].nodes.map(({ slot }) => slot));
     if (sides[side].nodes.length) sides[side].nodes[0].node.tabIndex = 0;
