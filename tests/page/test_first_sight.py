@@ -44,7 +44,8 @@ LEFT = """() => {
   const tab = [...document.querySelectorAll('#tabs > [role=tabpanel]')].find((panel) => panel.offsetParent);
   const indented = innerWidth > 1000 ? '[data-group=positions] > .atlas-frame:has(> .controls) > .content *' : 'none';
   const within = [...tab.querySelectorAll('.atlas-root')].filter((part) => !part.matches(indented));
-  const parts = [document.querySelector('#translation .atlas-root'), ...within];
+  const above = ['#tabs > .tab-wrapper', '#translation .atlas-root'].map((name) => document.querySelector(name));
+  const parts = [...above, ...within];
   return parts.filter((part) => part.offsetWidth && part.offsetHeight).map((part) => part.getBoundingClientRect().left);
 }"""
 

@@ -48,6 +48,9 @@ SAME = {
     "{table}; base {base}",
     "{first} and {second}",
     "Shift + t",
+    "chrF",
+    "logit x",
+    "Transformers|Transformer",
 }
 WORDS = re.compile(r"[A-Za-z]{2,}(?![^{<]*[}>])")  # words in a figure's text, outside Plotly's tags and fields
 JOINED = re.compile(r"(?:\{part\d+\}[ ,]*)+")  # a text made by join(), whose parts may be words or not
@@ -186,6 +189,8 @@ def strings(content: object) -> Iterator[tuple[str, bool]]:
     elif isinstance(content, dict):
         if content.get("cell") in ("token", "strip") and isinstance(content.get("name", ""), str):
             return  # a token of the sentence
+        if content.get("type") == "inside":
+            return  # names and tokens of the picture, which its scripts put into words
         if content.get("type") == "cards":  # title, a sentence, a note
             content = {
                 "items": [(title, note) for title, sentence, note in content["items"]]
