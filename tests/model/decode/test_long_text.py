@@ -139,7 +139,7 @@ def test_edits_that_queries_and_keys_do_not_show_are_refused(tokenizer):
         translator.translate(TEXT, interventions=Interventions(edits={"encoder.0.self.scores": Scale(2.0)}))
     relative = build_translator(tokenizer, **RELATIVE)
     uneven = Interventions(edits={"encoder.0.self.bias": Scale(0.0, positions=(2,))})
-    with pytest.raises(Refusal, match="depends on the distance alone"):
+    with pytest.raises(Refusal, match="only a term that depends on the distance"):
         relative.translate(TEXT, interventions=uneven)
     flat = relative.translate(TEXT, interventions=Interventions(edits={"encoder.0.self.bias": Scale(0.0)}))
     recorded = relative.inspect(flat.source_ids, flat.target_ids, interventions=flat.interventions)

@@ -151,5 +151,5 @@ def test_learned_positions_have_no_rows_beyond_training():
     assert torch.equal(code(0, 20), code.weight[2:]) and torch.equal(code(3, 4, Positions(shift=2)), code.weight[7:11])
     assert code(3, 4, Positions(enabled=False)) is None
     for first, shift, absent in ((18, 0, 20), (0, -1, -1), (5, 14, 21)):
-        with pytest.raises(ValueError, match=f"positions 0 to 19 and has none for {absent}"):
+        with pytest.raises(ValueError, match=f"positions 0 to 19 only and has none for {absent}"):
             code(first, 3, Positions(shift=shift))
