@@ -43,12 +43,12 @@ ENDINGS = {
 
 def unknown_words() -> dict[str, str]:
     """Return each word of the page that is in none of the lists, with the first sentence that has it."""
-    found: dict[str, str] = {}
+    sentence_of: dict[str, str] = {}
     for sentence in sentences():
         for word in words_of(sentence):
             if not is_known(word):
-                found.setdefault(word, sentence)
-    return found
+                sentence_of.setdefault(word, sentence)
+    return sentence_of
 
 
 def sentences() -> Iterator[str]:

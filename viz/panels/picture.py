@@ -50,7 +50,7 @@ def overview(scene: Scene) -> dict:
             "units": own.d_feedforward,
             "norm_first": config.norm_first,
             "parts": [sublayer.name.value for sublayer in records[0].sublayers],
-            "active": [strips(_units(record)[_shown(rows[side])]) for record in records],
+            "active": [strips(_units(record)[_drawn_positions(rows[side])]) for record in records],
         }
     for kind in TRANSFORMER_KINDS:
         weights = scene.output.maps(kind, 0).float().cpu().numpy()
@@ -83,13 +83,13 @@ def clearest_head(scene: Scene, kind: AttentionKind, weights: np.ndarray) -> int
     weights: [heads, query, key].
     """
     tokens = scene.trace.maps(kind).key_tokens
-    shown = weights * np.array([not is_symbol(token) for token in tokens])
+    on_words = weights * np.array([not is_symbol(token) for token in tokens])
     if kind is not AttentionKind.CROSS:
-        shown = shown * ~np.eye(*shown.shape[1:], dtype=bool)
-    return int(shown.max(-1).mean(-1).argmax())
+        on_words = on_words * ~np.eye(*on_words.shape[1:], dtype=bool)
+    return int(on_words.max(-1).mean(-1).argmax())
 
 
-def _shown(rows: Rows) -> list[int]:
+def _drawn_positions(rows: Rows) -> list[int]:
     """Return the positions whose vectors are drawn: all, or in a long text the last of each row."""
     return [group[-1] for group in rows.groups] if rows.pooled else list(range(len(rows.tokens)))
 
@@ -104,26 +104,26 @@ def layer(scene: Scene, side: Side, index: int) -> dict:
     if not 0 <= index < len(records):
         raise Refusal("The page asked for something unknown: {what}", what=f"layer {index + 1}")
     record, own = records[index], rows_of(scene, side)
-    shown = _shown(own)
+    positions = _drawn_positions(own)
     parts = {}
     for sublayer in record.sublayers:
-        part = {"residual": sublayer.residual, **_vectors(sublayer, shown)}
+        part = {"residual": sublayer.residual, **_vectors(sublayer, positions)}
         kind = next((kind for kind in TRANSFORMER_KINDS if (kind.side, kind.sublayer) == (side, sublayer.name)), None)
         if kind is None:
             units = _units(record)
-            part |= {"units": strips(units[shown]), "active": (units > 0).sum(-1).tolist()}
+            part |= {"units": strips(units[positions]), "active": (units > 0).sum(-1).tolist()}
         else:
             keys = rows_of(scene, _sides(kind)[1])
             weights = record.attention(kind).weights[0].float().cpu().numpy()
             part["heads"] = [lines(head, own, keys) for head in weights]
-            part["shares"] = numbers(stages.head_lengths(scene.translator, scene.output, kind, index)[:, shown])
+            part["shares"] = numbers(stages.head_lengths(scene.translator, scene.output, kind, index)[:, positions])
         parts[sublayer.name.value] = part
-    return {"parts": parts, "shown": shown}
+    return {"parts": parts, "shown": positions}
 
 
-def _vectors(sublayer: SubLayerRecord, shown: list[int]) -> dict:
-    """Return what a sub-layer reads and adds at the shown positions, as strips, with the vectors' lengths."""
-    arrays = {name: vectors[shown] for name, vectors in stations.stream_vectors(sublayer).items()}
+def _vectors(sublayer: SubLayerRecord, positions: list[int]) -> dict:
+    """Return what a sub-layer reads and adds at the drawn positions, as strips, with the vectors' lengths."""
+    arrays = {name: vectors[positions] for name, vectors in stations.stream_vectors(sublayer).items()}
     return {
         **{name: strips(arrays[name]) for name in ("read", "added")},
         "lengths": {name: numbers(np.linalg.norm(array, axis=-1)) for name, array in arrays.items()},
@@ -200,17 +200,17 @@ def _check_step(scene: Scene, step: int) -> int:
 
 
 def embedding(scene: Scene, side: Side) -> dict:
-    """Return a side's embeddings, positions and their sum, where the stream begins, at the shown positions."""
+    """Return a side's embeddings, positions and their sum, where the stream begins, at the drawn positions."""
     trace = scene.trace
     ids, name = (trace.source_ids, "source") if side is Side.ENCODER else (trace.decoder_ids, "target")
     rows = stations.embedding_rows(scene.translator, ids, scene.output, side=name, interventions=trace.interventions)
-    shown = _shown(rows_of(scene, side))
+    positions = _drawn_positions(rows_of(scene, side))
     return {
-        "shown": shown,
-        "ids": [ids[position] for position in shown],
-        **{name: strips(getattr(rows, name)[shown]) for name in ("scaled", "positions", "added")},
+        "shown": positions,
+        "ids": [ids[position] for position in positions],
+        **{name: strips(getattr(rows, name)[positions]) for name in ("scaled", "positions", "added")},
         "lengths": {
-            name: numbers(np.linalg.norm(getattr(rows, name)[shown], axis=-1))
+            name: numbers(np.linalg.norm(getattr(rows, name)[positions], axis=-1))
             for name in ("scaled", "positions", "added")
         },
     }
@@ -219,12 +219,12 @@ def embedding(scene: Scene, side: Side) -> dict:
 def memory(scene: Scene, step: int) -> dict:
     """Return the encoder's output, and the share of a step's cross-attention on each row, over all layers and heads."""
     rows, vectors = rows_of(scene, Side.ENCODER), scene.output.memory[0].float().cpu().numpy()
-    shown = _shown(rows)
+    positions = _drawn_positions(rows)
     weights = scene.output.maps(AttentionKind.CROSS, 0)[:, :, _check_step(scene, step)].double().mean((0, 1))
     return {
-        "shown": shown,
-        "memory": strips(vectors[shown]),
-        "lengths": numbers(np.linalg.norm(vectors[shown], axis=-1)),
+        "shown": positions,
+        "memory": strips(vectors[positions]),
+        "lengths": numbers(np.linalg.norm(vectors[positions], axis=-1)),
         "read": numbers(np.add.reduceat(weights.cpu().numpy(), rows.starts)),
     }
 

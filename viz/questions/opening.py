@@ -1,4 +1,4 @@
-"""What the page opens with: an example and its translation, prepared when the app starts.
+"""The page's opening: an example and its translation, prepared when the app starts.
 
 The page opens with the first route. Browsers set to English open with a route from English, if there is one: theirs is
 served beside the page (viz/server/web_files.py), which holds the other.

@@ -180,8 +180,8 @@ def page_removals(context: Context, address: Address | None, fields: Mapping) ->
     if not is_integer(step := fields.get("step"), 0):
         raise Refusal("The page asked for something unknown: {what}", what=f"step {step!r:.40}")
     trace = context.trace(address)
-    asked = PageQuestion.of(trace, min(step, len(trace.target_ids) - 1), Against.NOTHING)
-    scene = Scene(trace, made_by=context.translators.by_digest(trace.digest), page_question=asked)
+    page_question = PageQuestion.of(trace, min(step, len(trace.target_ids) - 1), Against.NOTHING)
+    scene = Scene(trace, made_by=context.translators.by_digest(trace.digest), page_question=page_question)
     case = scene.case
     losses = occlusion.measure_losses(case)
     tokens = scene.translator.tokenizer.tokens(losses.ids.ravel().tolist())

@@ -1,4 +1,4 @@
-"""What the page opens with in browsers set to English."""
+"""The page's opening in browsers set to English."""
 
 from __future__ import annotations
 

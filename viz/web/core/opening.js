@@ -1,4 +1,4 @@
-// What the page opens with in browsers set to English (viz/questions/opening.py), in place of the values in the page. early.js
+// The page's opening in browsers set to English (viz/questions/opening.py), in place of the values in the page. early.js
 // has begun to fetch it, unless a link names what to open with.
 
 /** @type {Record<string, any> | null} {text, entry, and the values of components by name} */

@@ -35,6 +35,15 @@ const LIT_HINTS_TOUCH = {
   ),
 };
 
+/** Say how to light a word: of the sentence (isSource) or of its translation. @param {boolean} isSource */
+export function pointingHint(isSource) {
+  if (isTouch)
+    return isSource ? t("Tap a word of the sentence.") : t("Tap a word of the translation.");
+  return isSource
+    ? t("Point at a word of the sentence.")
+    : t("Point at a word of the translation.");
+}
+
 /** Return what the lit word attends to, or what attends to it; without one, what the lines show. @param {any} lit of lit.js */
 export function litReading({ kind }, lit) {
   if (!lit) return toText((isTouch ? LIT_HINTS_TOUCH : LIT_HINTS)[kind]);

@@ -147,18 +147,9 @@ function pieceLabel({ text, symbol }, position) {
  */
 function rowsOf(model, view, side) {
   const { rows, tokens, pooled } = model.sides[side];
-  if (depthOf(view.open) < 2)
-    return rows.map(({ at, label, symbol }, index) => ({
-      side,
-      index,
-      at,
-      label,
-      symbol,
-      key: index,
-    }));
-  const kind = kindOf(view.open.stage, view.open.sub);
-  const isKeys = keySide(kind) === side;
-  if (!isKeys && pooled)
+  const kind = depthOf(view.open) < 2 ? null : kindOf(view.open.stage, view.open.sub),
+    isKeys = kind !== null && keySide(kind) === side;
+  if (kind === null || (!isKeys && pooled))
     return rows.map(({ at, label, symbol }, index) => ({
       side,
       index,

@@ -4,6 +4,7 @@ import { button, download, el, fileField, loadStyleOf } from "../core/dom.js";
 import { t } from "../core/language.js";
 import { viewLink } from "../core/links.js";
 import { readJsonFile, refuse } from "../sheet/storage.js";
+import { createLayer } from "./layer.js";
 
 const STORAGE_KEY = "atlas-views", // in localStorage
   KIND = "attention-atlas-views"; // of a file
@@ -42,8 +43,7 @@ function readSavedViews() {
 /** Create the list of views, {open}, once its style sheet has loaded. @param {(slides: any) => void} present plays slides */
 export async function createViews(present) {
   await loadStyleOf(import.meta.url);
-  let views = readSavedViews(),
-    opener = null;
+  let views = readSavedViews();
   const status = el("p", { class: "status", role: "status" });
   const list = el("ol", {});
   const file = fileField(readFile, (words) => (status.textContent = words));
@@ -53,10 +53,10 @@ export async function createViews(present) {
     );
   const root = el(
     "section",
-    { class: "atlas-views", "aria-labelledby": "atlas-views-title", hidden: true, onkeydown: keys },
+    { class: "atlas-views", "aria-labelledby": "atlas-views-title", hidden: true },
     el("div", { class: "bar" }, [
       el("h2", { id: "atlas-views-title", tabindex: "-1" }, t("My views")),
-      button("✕", leave, { "aria-label": t("Close my views") }),
+      button("✕", () => layer.leave(), { "aria-label": t("Close my views") }),
     ]),
     el("p", {}, [
       t("Add the current view. In a slide show each view fills the screen: ← → move on."),
@@ -145,7 +145,7 @@ export async function createViews(present) {
   function start() {
     let at = 0;
     show(at);
-    leave();
+    layer.leave();
     present({
       about: () => `${at + 1} / ${views.length} · ${views[at].title}`,
       has: (by) => Boolean(views[at + by]),
@@ -159,22 +159,9 @@ export async function createViews(present) {
     saveViews(t("{n} views", { n: views.length }));
   }
 
-  function open() {
-    opener = document.activeElement;
-    root.hidden = false;
+  const layer = createLayer(root, () => {
     draw();
     saveViews();
-    root.querySelector("h2").focus({ preventScroll: true });
-  }
-  function leave() {
-    root.hidden = true;
-    if (opener?.isConnected) opener.focus({ preventScroll: true });
-  }
-  function keys(event) {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    leave();
-  }
-
-  return { open };
+  });
+  return { open: layer.open };
 }

@@ -3,6 +3,7 @@ import { ask } from "../core/ask.js";
 import { button, createOptions, el, loadStyleOf, menu } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
+import { createLayer } from "./layer.js";
 
 /** Create the panel, {open}, once its choices and style sheet have loaded. */
 export async function createWorkshop() {
@@ -10,7 +11,6 @@ export async function createWorkshop() {
     ask("page_workshop", {}),
     loadStyleOf(new URL("views.js", import.meta.url).href),
   ]);
-  let opener = null;
   const status = el("p", { class: "status", role: "status" });
   const labelled = (label, field) => el("label", { class: "tools" }, el("span", {}, label), field);
   const models = menu(
@@ -52,11 +52,10 @@ export async function createWorkshop() {
       class: "atlas-views",
       "aria-labelledby": "atlas-workshop-title",
       hidden: true,
-      onkeydown: keys,
     },
     el("div", { class: "bar" }, [
       el("h2", { id: "atlas-workshop-title", tabindex: "-1" }, t("A link for a workshop")),
-      button("✕", leave, { "aria-label": t("Close") }),
+      button("✕", () => layer.leave(), { "aria-label": t("Close") }),
     ]),
     choices.error
       ? el("p", {}, choices.error)
@@ -73,20 +72,6 @@ export async function createWorkshop() {
   );
   if (!choices.error) offerTours();
   document.body.append(root);
-
-  function open() {
-    opener = document.activeElement;
-    root.hidden = false;
-    root.querySelector("h2").focus({ preventScroll: true });
-  }
-  function leave() {
-    root.hidden = true;
-    if (opener?.isConnected) opener.focus({ preventScroll: true });
-  }
-  function keys(event) {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    leave();
-  }
-  return { open };
+  const layer = createLayer(root);
+  return { open: layer.open };
 }

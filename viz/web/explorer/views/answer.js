@@ -1,7 +1,8 @@
 // The answer in words: what the lit word attends to, and whether hiding that word changes anything.
-import { button, el, isTouch } from "../../core/dom.js";
+import { button, el } from "../../core/dom.js";
 import { formatPercent } from "../../core/format.js";
 import { say, t, textParts } from "../../core/language.js";
+import { pointingHint } from "../words.js";
 
 const LIKELY = 0.2, // what would be written instead is named from here on
   LISTED = 2; // source words whose removal is listed
@@ -44,17 +45,10 @@ export function createAnswer(hooks) {
   let shown = "";
 
   function start({ isSource }) {
-    const point = isTouch
-      ? isSource
-        ? t("Tap a word of the sentence.")
-        : t("Tap a word of the translation.")
-      : isSource
-        ? t("Point at a word of the sentence.")
-        : t("Point at a word of the translation.");
     return [
       el("h2", {}, t("Which word did it look at?")),
       el("p", {}, [
-        `${point} `,
+        `${pointingHint(isSource)} `,
         el(
           "span",
           { class: "more" },

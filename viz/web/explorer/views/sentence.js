@@ -1,12 +1,13 @@
 // The sentence and its translation with lines between their words: who attends to whom. Words never move: cross-attention runs
 // between the two, self-attention hangs as arcs on one of them. On a narrow page the sentences stand side by side.
-import { button, el, isTouch, svg } from "../../core/dom.js";
+import { button, el, svg } from "../../core/dom.js";
 import { formatPercent } from "../../core/format.js";
 import { KINDS } from "../../core/kinds.js";
 import { arrowStep, clamp } from "../../core/keys.js";
 import { t } from "../../core/language.js";
 import { createScrollBox } from "../../lab/scroll.js";
 import { FAINT, litWeights, looked } from "../lit.js";
+import { pointingHint } from "../words.js";
 import { NONE } from "./frame.js";
 
 const SIZES = [20, 19, 17.5, 16, 14.5, 13], // pixels of type; a longer sentence scrolls
@@ -266,17 +267,9 @@ export function createSentence(hooks) {
     bubble.hidden = Boolean(lit) && !asks;
     bubble.classList.toggle("asking", asks);
     if (!asks) {
-      const isSource = rowSide() === "source";
       bubble.style.left = "";
       bubble.dataset.about = "";
-      if (!lit)
-        bubble.textContent = isTouch
-          ? isSource
-            ? t("Tap a word of the sentence.")
-            : t("Tap a word of the translation.")
-          : isSource
-            ? t("Point at a word of the sentence.")
-            : t("Point at a word of the translation.");
+      if (!lit) bubble.textContent = pointingHint(rowSide() === "source");
       return;
     }
     const word = lit.label,
