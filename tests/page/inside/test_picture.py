@@ -87,6 +87,16 @@ def test_a_link_to_a_cell_shows_the_figures_of_the_models_pass(picture, tiny_tra
     assert float(cells[-1]) == pytest.approx(float(record.weights[0, 2, 2, 3]), abs=1e-5)
 
 
+def test_a_link_to_a_cell_pins_its_word_while_the_picture_is_open(picture):
+    page = picture()
+    at(page, "")
+    for cell, word in (("3,4", 3), ("2,1", 2)):
+        page.evaluate("(hash) => (location.hash = hash)", f"{LINK}&inside=dec2.cross.h3&cell={cell}")
+        at(page, "dec2.cross.h3")
+        expect(page.locator(".inside .step")).to_contain_text(f"word {word} of")
+        expect(page.locator(".inside .figures").first).to_be_visible()
+
+
 def test_layer_and_head_are_the_pages_selection_in_both_directions(picture):
     page = picture("&inside=dec2.cross.h3")
     at(page, "dec2.cross.h3")

@@ -208,6 +208,23 @@ export default function inside(root, block, api) {
     );
   }
 
+  // A link to a cell of the decoder's maps pins its word, also when the same sentence is translated again.
+  function pinLinked() {
+    const { place, cell } = store.state.inside,
+      open = parsePlace(place, model),
+      [query] = parseCell(cell) ?? [];
+    if (
+      depthOf(open) !== 2 ||
+      query === undefined ||
+      querySide(kindOf(open.stage, open.sub)) === "encoder"
+    )
+      return;
+    if (query < model.steps && query !== store.state.pinned) pin(query);
+  }
+
+  store.follow(["inside", "translation"], () => {
+    if (!isOver && root.isConnected) pinLinked();
+  });
   store.follow(["inside", "pinned"], update);
   store.follow(["selection"], ({ selection }) => {
     if (isOver || !selection) return;
@@ -735,20 +752,9 @@ export default function inside(root, block, api) {
     cancelAnimationFrame(request);
   };
 
-  // A link to a cell pins its word.
-  const { place, cell } = store.state.inside,
-    linked = parsePlace(place, model),
-    [query] = parseCell(cell) ?? [];
-  if (
-    linked?.head !== null &&
-    linked &&
-    query !== undefined &&
-    query < model.steps &&
-    linked.stage.startsWith("dec") &&
-    query !== store.state.pinned
-  )
-    pin(query);
+  pinLinked();
   update();
+  const linked = parsePlace(store.state.inside.place, model);
   if (linked && isLayer(linked.stage) && linked.sub !== "ff" && linked.head !== null)
     tabOpeners.explorer?.({
       kind: kindOf(linked.stage, linked.sub),

@@ -273,7 +273,7 @@ export default function question(root) {
     if (!answer.tokens) return;
     field.value = "";
     draw(answer);
-    store.set({ pinned: answer.step });
+    if (store.state.pinned === null) store.set({ pinned: answer.step });
     followLink();
   }
 
