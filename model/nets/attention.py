@@ -63,8 +63,9 @@ def attention_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> T
 
 
 def _softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the softmax over the keys."""
-    return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(dim=-1)
+    """Return the softmax over the keys, in float32 for scores of half precision."""
+    masked = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+    return masked.softmax(dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
 
 
 def scaled_dot_product(
@@ -94,7 +95,7 @@ def scaled_dot_product(
     used = edit_at("pattern", weights if keep is None else weights * keep)
     if dropout > 0.0:
         used = F.dropout(used, dropout)
-    return used @ values, weights
+    return used.to(values.dtype) @ values, weights
 
 
 class MultiHeadAttention(nn.Module):
@@ -189,7 +190,8 @@ class MultiHeadAttention(nn.Module):
         on_cpu = queries.device.type == "cpu"
         # torch's fused kernel is a twentieth faster on the CPU. Its last bit may differ, which training tolerates, but
         # not the gradients of attribution methods: integrated gradients amplify rounding a hundredfold.
-        if plain and not exact and (not dropout and not torch.is_grad_enabled() if on_cpu else self.training):
+        allowed = not dropout and not torch.is_grad_enabled()
+        if plain and not exact and (allowed or (self.training and not on_cpu)):
             scale, weights = None if self.scaled else 1.0, None
             context = F.scaled_dot_product_attention(queries, keys, values, mask, dropout_p=dropout, scale=scale)
         else:

@@ -194,8 +194,9 @@ class Layer(nn.Module):
         x = edit_at(AFTER[None], x)
         self_sublayer, *cross_sublayers, feed_forward_sublayer = self.sublayers
         edit = attention_edit(interventions, self.kind, self.index)
-        # Other passes may use the fused kernel, which rounds differently and returns no weights.
-        exact = record or bool(edit_at) or (last is None and not self.training)
+        # Other passes may use the fused kernel, which rounds differently and returns no weights. On the CPU, a pass
+        # that returns all rows equals a recorded one to the last bit.
+        exact = record or bool(edit_at) or (last is None and not self.training and x.device.type == "cpu")
         entered, first_key = self_sublayer.enter(x), first_query
         if last in (None, x.shape[1]) or edit_at:  # edits at places are defined for all rows
             queries, keys, values = self.self_attention.project(entered)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import torch.nn.functional as F
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.analysis import (
@@ -82,6 +83,27 @@ def test_translations_traces_and_maps_agree_with_the_cpu(translator, tiny_transl
     assert batch == tiny_translator.translate_batch(SENTENCES[:6], batch_size=4)
     wide = translator.translate_batch(SENTENCES[:3], beam=3, length_penalty=1.0)
     assert wide == tiny_translator.translate_batch(SENTENCES[:3], beam=3, length_penalty=1.0)
+
+
+@torch.inference_mode()
+def test_passes_without_maps_use_the_fused_kernel_and_agree_with_recorded_ones(translator, monkeypatch):
+    model, calls, fused = translator.model, [], F.scaled_dot_product_attention
+
+    def counted(queries, *args, **kwargs):
+        calls.append(queries.shape[2])
+        return fused(queries, *args, **kwargs)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
+    source = translator.pad([[4, 20, 31, 45, 2], [4, 33, 2]])
+    target = torch.tensor([[1, 20, 9, 8], [1, 31, 7, 6]], device=translator.device)
+    recorded = model(source, target, record=True)
+    assert not calls
+    plain = model(source, target)
+    assert len(calls) == model.config.num_encoder_layers + 2 * model.config.num_decoder_layers
+    torch.testing.assert_close(plain.memory, recorded.memory, atol=1e-5, rtol=0)
+    torch.testing.assert_close(plain.hidden, recorded.hidden, atol=1e-5, rtol=0)
+    prefilled, _ = model.decode(target, model.encode(source), cache=model.new_cache())
+    torch.testing.assert_close(prefilled, recorded.hidden, atol=1e-5, rtol=0)
 
 
 def test_interventions(translator):

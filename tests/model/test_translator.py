@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
 
+from attention_atlas.model.checkpoint import Checkpoint
 from attention_atlas.model.nets.sweep import Sweep
 from attention_atlas.model.trace.interventions import Edge, Interventions
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
@@ -14,6 +17,7 @@ from attention_atlas.model.translators import Translators
 from tests.conftest import SENTENCES
 from tests.model.decode.sweeps import assert_distributions_equal
 
+CPU = torch.device("cpu")
 TEXTS = [*SENTENCES[::2], "😀 ☃", "Tee"]
 
 
@@ -147,3 +151,12 @@ def test_the_environment_names_the_device_and_the_argument_wins(tiny_checkpoint,
     with pytest.raises(ValueError, match="toaster"):
         Translator.load(tiny_checkpoint)
     assert Translator.load(tiny_checkpoint, device="cpu").device.type == "cpu"
+
+
+def test_a_model_in_half_precision_has_maps_whose_rows_sum_to_one(tiny_translator):
+    model = deepcopy(tiny_translator.model).to(torch.bfloat16)
+    half = Translator(Checkpoint("", model, tiny_translator.tokenizer, tiny_translator.directions, {}, ""), CPU)
+    exact = tiny_translator.translate(TEXTS[0])
+    trace = half.trace(TEXTS[0], target=exact.target_ids)  # AttentionMaps checks the sums
+    for kind in TRANSFORMER_KINDS:
+        np.testing.assert_allclose(trace.maps(kind).weights, exact.maps(kind).weights, atol=0.05)
