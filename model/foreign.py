@@ -25,7 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_atlas.model.decode.recorded import BatchMaps, RecordedDecode, summarize
+from attention_atlas.model.decode.distributions import summarize
+from attention_atlas.model.decode.recorded import BatchMaps, RecordedDecode
 from attention_atlas.model.decode.trace_builder import Request, build_trace
 from attention_atlas.model.text.interface import TokenNames
 from attention_atlas.model.trace.decoding import GREEDY, Decoding

@@ -7,10 +7,9 @@ once and stay on its device until a trace of the batch is read.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
@@ -18,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attention_atlas.model.decode.distributions import Distributions, concatenate, summarize
 from attention_atlas.model.decode.long_text import LongTextCache
 from attention_atlas.model.decode.steps import StepDecoder, greedy
 from attention_atlas.model.nets.attention import attention_weights
@@ -31,71 +31,6 @@ from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind, Side
-
-TOP_TOKENS = 10  # candidates stored for each step of a trace
-
-
-@dataclass(frozen=True, eq=False)
-class Distributions:
-    """The next-token distributions of one sentence's steps, in float32 unless said otherwise:
-
-    top_ids            int64 [step, k], the k most probable tokens
-    top_probabilities  [step, k]
-    chosen_rank        int64 [step], rank of the token that was chosen, from 1
-    log_probability    [step], natural logarithm, of that token
-    entropy            [step], bits
-    """
-
-    top_ids: Tensor
-    top_probabilities: Tensor
-    chosen_rank: Tensor
-    log_probability: Tensor
-    entropy: Tensor
-
-    def __len__(self) -> int:
-        return len(self.entropy)
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> Distributions:
-        """Return the distributions with function(tensor) in place of each tensor."""
-        return Distributions(*(function(getattr(self, field.name)) for field in fields(self)))
-
-    def split(self, lengths: Sequence[int]) -> list[Distributions]:
-        """Return each sentence's distributions on the CPU, where these are of a batch: [sentence, step, ..].
-
-        lengths: the number of steps of each sentence; later ones are padding.
-        """
-        on_cpu = self.map(Tensor.cpu)
-        return [
-            on_cpu.map(lambda column, row=row, steps=steps: column[row, :steps]) for row, steps in enumerate(lengths)
-        ]
-
-
-def concatenate(parts: Sequence[Distributions], axis: int = 0) -> Distributions:
-    """Return the steps of all parts, in order."""
-    names = [field.name for field in fields(Distributions)]
-    return Distributions(*(torch.cat([getattr(part, name) for part in parts], axis) for name in names))
-
-
-def summarize(logits: Tensor, chosen: Tensor) -> Distributions:
-    """Summarize logits [step, vocabulary] of any floating type; chosen int64 [step] are the tokens that were chosen."""
-    logits = logits.float()
-    log_p, p = logits.log_softmax(-1), logits.softmax(-1)  # a second softmax is faster than log_p.exp()
-    top, top_ids = log_p.topk(min(TOP_TOKENS, log_p.shape[-1]), dim=-1)  # [step, k]
-    chosen_log_p = log_p.gather(1, chosen[:, None])  # [step, 1]
-    if logits.device.type == "cpu":
-        rank = (top > chosen_log_p).count_nonzero(-1) + 1
-        below_top = chosen_log_p[:, 0] < top[:, -1]  # few steps: ranking all of them would take as long as the rest
-        if below_top.any():
-            rank[below_top] = (log_p[below_top] > chosen_log_p[below_top]).count_nonzero(-1) + 1
-    else:  # finding the few would wait for the device
-        rank = (log_p > chosen_log_p).count_nonzero(-1) + 1
-    return Distributions(
-        top_ids,
-        top.exp(),
-        rank,
-        chosen_log_p[:, 0],
-        torch.linalg.vecdot(p, log_p) / -math.log(2),
-    )
 
 
 class BatchMaps:
@@ -159,6 +94,7 @@ class StepRecorder:
         self.summaries: list[Distributions] = []  # of each step
         self.queries_keys: list[Sequence[LayerQueriesKeys]] = []  # of each step; empty where Transformer.decode ran it
         self._stores_maps = maps
+        self._batch: tuple[Distributions, list[LayerQueriesKeys]] | None = None
 
     def add(self, sentences: list[int], decoder: StepDecoder, chosen: Tensor) -> None:
         """Add a step: the sentences that are the decoder's batch, and their chosen tokens int64 [sentences]."""
@@ -167,8 +103,14 @@ class StepRecorder:
         if self._stores_maps:
             self.queries_keys.append(decoder.queries_keys)
 
+    def add_batch(self, summaries: Distributions, layers: list[LayerQueriesKeys]) -> None:
+        """Add all steps at once: [sentence, step, ..], and of each layer [sentence, heads, step, d_head]."""
+        self._batch = summaries, layers
+
     def distributions(self) -> Distributions:
         """Return the distributions of all sentences, [sentence, step, ..]; padding repeats the last step."""
+        if self._batch is not None:
+            return self._batch[0]
         steps = concatenate(self.summaries)
         rows = self._rows(steps.entropy.device)
         return steps.map(lambda column: column[rows])
@@ -181,30 +123,21 @@ class StepRecorder:
         """
         if not self._stores_maps or not all(self.queries_keys) or not model.config.look_ahead_mask:
             return None
-        rows, layers = self._rows(source.memory.device), range(len(model.decoder.layers))
-
-        def stack_steps(part: int) -> list[Tensor]:
-            """Return a part of LayerQueriesKeys of each layer: [sentence, heads, step, d_head]."""
-            joined = (torch.cat([step[layer][part] for step in self.queries_keys]) for layer in layers)
-            return [rows_of_steps[:, :, 0][rows].transpose(1, 2) for rows_of_steps in joined]
-
-        queries, keys, cross_queries = map(stack_steps, range(len(LayerQueriesKeys._fields)))
-        length = rows.shape[1]
+        layers = self._join_steps() if self._batch is None else self._batch[1]
+        length = layers[0].keys.shape[2]
         biases = model.decoder.biases(0, length, changes)
-        mask = causal_mask(length, device=rows.device)
+        mask = causal_mask(length, device=source.memory.device)
         own, cross = [], []
-        for index, layer in enumerate(model.decoder.layers):
+        for index, (layer, (queries, keys, cross_queries)) in enumerate(zip(model.decoder.layers, layers)):
             edit_at = visit(changes, f"{Side.DECODER.value}.{index}", 0, model.config)
             edit_own, edit_cross = (
                 edit_at.within(k.sublayer) for k in (AttentionKind.DECODER_SELF, AttentionKind.CROSS)
             )
             bias = None if biases[index] is None else edit_own("bias", biases[index])
             scaled = model.config.scale_scores
-            own.append(attention_weights(queries[index], keys[index], mask, bias=bias, scaled=scaled, edit_at=edit_own))
+            own.append(attention_weights(queries, keys, mask, bias=bias, scaled=scaled, edit_at=edit_own))
             source_keys = edit_cross("k", source.keys_values(layer)[0])
-            cross.append(
-                attention_weights(cross_queries[index], source_keys, source.mask, scaled=scaled, edit_at=edit_cross)
-            )
+            cross.append(attention_weights(cross_queries, source_keys, source.mask, scaled=scaled, edit_at=edit_cross))
         encoder = [record.self_attention.weights for record in source.records]
         return BatchMaps(
             {
@@ -212,6 +145,14 @@ class StepRecorder:
                 for kind, weights in zip(TRANSFORMER_KINDS, (encoder, own, cross), strict=True)
             }
         )
+
+    def _join_steps(self) -> list[LayerQueriesKeys]:
+        """Return the queries and keys of each layer, [sentence, heads, step, d_head]."""
+        rows = self._rows(self.queries_keys[0][0].keys.device)
+        return [
+            LayerQueriesKeys(*(torch.cat(part)[:, :, 0][rows].transpose(1, 2) for part in zip(*steps)))
+            for steps in zip(*self.queries_keys)
+        ]
 
     def _rows(self, device: torch.device) -> Tensor:
         """Return where the steps of each sentence are among the rows of all steps, int64 [sentence, step].

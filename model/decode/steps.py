@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from attention_atlas.model.decode.static import CaptureError, graphs_of
 from attention_atlas.model.nets.blocks import argmax
 from attention_atlas.model.nets.decoder_step import DecoderStep, LayerQueriesKeys
 from attention_atlas.model.nets.layer import SourceMemory, SubLayer
@@ -125,6 +127,10 @@ def greedy(
 
     Returns each sentence's new ids, without begin_id and prefix; a finished sentence ends in end_id.
     """
+    is_plain = not (prefix or forced or interventions or model.training or has_hooks(model))
+    if is_plain and (graphs := graphs_of(model, source, len(limits))) is not None:
+        with contextlib.suppress(CaptureError):
+            return graphs.decode(model, source, limits, begin_id=begin_id, end_id=end_id, recorder=recorder)
     device = source.memory.device
     results: list[list[int]] = [[] for _ in limits]
     alive = list(range(len(limits)))

@@ -7,7 +7,7 @@ attention is PyTorch's fused kernel, except in batches of MANY_SENTENCES or more
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -120,23 +120,43 @@ class DecoderStep:
         The cache grows by one position. queries_keys: a list to which each layer's LayerQueriesKeys are appended.
         """
         position = cache.length
-        edit_at = self._visit("decoder", position)
-        x = torch.embedding(self.embedding, ids) * self.embedding_scale
         encoding = self.encode_position(position, lengths=source.lengths if self.needs_lengths else None)
         if self.needs_lengths and encoding is not None:
             encoding = encoding[:, 0]  # [batch, d_model]; other codes give [1, d_model]
+        biases = self.no_biases if self.compute_biases is None else self.compute_biases(position)
+        logits = self.compute(ids, source, cache.layers, encoding, biases, position, queries_keys)
+        cache.length += 1
+        return logits
+
+    def compute(
+        self,
+        ids: Tensor,
+        source: SourceMemory,
+        layer_caches: Sequence[LayerCache],
+        encoding: Tensor | None,
+        biases: Sequence[Tensor | None],
+        position: int,
+        queries_keys: list[LayerQueriesKeys] | None = None,
+    ) -> Tensor:
+        """Return the logits as a call does, for given parts of it that depend on the position.
+
+        encoding      the code of the position, [batch or 1, d_model]; None: none is added
+        layer_caches  of each layer, where extend() returns all keys and values that the new token may attend to
+        biases        what is added to the scores of each layer's self-attention, as in _LayerStep
+        position      of the new tokens, for edits
+        """
+        edit_at = self._visit("decoder", position)
+        x = torch.embedding(self.embedding, ids) * self.embedding_scale
         x = _edit_matrix(edit_at, "embed", x)
         encoding = None if encoding is None else _edit_matrix(edit_at, "pos", encoding)
         if self.norm_before_positions:
             x = self.embedding_norm(x)
         x = x if encoding is None else x + encoding
         x = x if self.norm_before_positions else self.embedding_norm(x)
-        biases = self.no_biases if self.compute_biases is None else self.compute_biases(position)
-        for layer, layer_cache, bias in zip(self.layers, cache.layers, biases, strict=True):
+        for layer, layer_cache, bias in zip(self.layers, layer_caches, biases, strict=True):
             x, layer_queries_keys = layer(x, source, layer_cache, bias, position, self._visit(layer.name, position))
             if queries_keys is not None:
                 queries_keys.append(layer_queries_keys)
-        cache.length += 1
         x = _edit_matrix(edit_at, "final", self.norm(x))
         logits = self.logits(x if self.output_scale == 1.0 else x * self.output_scale)
         return _edit_matrix(self._visit("", position), "logits", logits)  # the place "logits" has no prefix

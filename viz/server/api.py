@@ -20,7 +20,7 @@ from attention_atlas.model.analysis.why.experiments.heads import make_ablation_v
 from attention_atlas.model.analysis.why.experiments.patching import PatchMode, find_grid
 from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.model.analysis.why.split import split_case
-from attention_atlas.model.decode.recorded import TOP_TOKENS
+from attention_atlas.model.decode.distributions import TOP_TOKENS
 from attention_atlas.model.trace import interventions_file
 from attention_atlas.model.trace.decoding import to_plain
 from attention_atlas.model.trace.kinds import AttentionKind

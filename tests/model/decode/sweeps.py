@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from attention_atlas.model.decode.recorded import TOP_TOKENS, BatchMaps, Distributions
+from attention_atlas.model.decode.distributions import TOP_TOKENS, Distributions
+from attention_atlas.model.decode.recorded import BatchMaps
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import PatchValue, Sweep
 from attention_atlas.model.trace.interventions import Interventions, Patch, Positions, Stream

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from attention_atlas.model import checkpoint
-from attention_atlas.model.decode.recorded import BatchMaps, Distributions, greedy_with_records
+from attention_atlas.model.decode.distributions import Distributions
+from attention_atlas.model.decode.recorded import BatchMaps, greedy_with_records
 from attention_atlas.model.decode.steps import greedy
 from attention_atlas.model.nets.masks import pad
 from attention_atlas.model.nets.sweep import Sweep
