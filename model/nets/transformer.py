@@ -283,7 +283,9 @@ class Transformer(EncoderDecoder):
         """Encode source_ids [batch, source], padded on the right with pad_id."""
         self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)
-        mask = None if mask.all() else mask  # attention without a mask is faster
+        # Attention without a mask is faster, but looking for padding waits for a device, on which an update is queued.
+        is_queued = self.training and mask.device.type != "cpu"
+        mask = None if not is_queued and mask.all() else mask
         lengths = None if mask is None else mask.sum(-1).flatten()
         x = self.embed(source_ids, interventions, lengths=lengths)
         memory, records = self.encoder(x, mask, interventions=interventions, record=record)

@@ -32,7 +32,15 @@ class Batch:
     tokens: int
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(self.source.to(device), self.inputs.to(device), self.outputs.to(device), self.tokens)
+        """Return the batch on a device. A copy to CUDA is queued: the host goes on to prepare the next update."""
+        is_queued = device.type == "cuda" and torch.cuda.is_initialized()
+
+        def place(tensor: Tensor) -> Tensor:
+            if is_queued and tensor.device.type == "cpu":
+                return tensor.pin_memory().to(device, non_blocking=True)
+            return tensor.to(device)
+
+        return Batch(place(self.source), place(self.inputs), place(self.outputs), self.tokens)
 
 
 class Rows(Sequence):

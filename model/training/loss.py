@@ -21,15 +21,20 @@ class SummedLoss(nn.Module):
     def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
         """Return the loss as a scalar. source [batch, source]; inputs, outputs [batch, target]."""
         hidden, _ = self.model.decode(inputs, self.model.encode(source))
-        is_token = outputs != self.model.config.pad_id
-        hidden, targets = hidden[is_token], outputs[is_token]  # padding is not projected
+        pad_id, is_training = self.model.config.pad_id, torch.is_grad_enabled()
+        if is_training and outputs.device.type != "cpu":
+            # Finding the tokens would wait for the device, which would then wait for the next update.
+            hidden, targets = hidden.flatten(0, 1), outputs.flatten()
+        else:
+            is_token = outputs != pad_id
+            hidden, targets = hidden[is_token], outputs[is_token]  # padding is not projected
         # Without a backward pass, the logits [tokens, vocabulary] need not exist at once.
-        whole = [slice(None)]
-        parts = whole if torch.is_grad_enabled() else blocks(len(targets), self.model.config.num_target_tokens)
+        parts = [slice(None)] if is_training else blocks(len(targets), self.model.config.num_target_tokens)
         losses = [
             F.cross_entropy(
                 self.model.project(hidden[part]).float(),
                 targets[part],
+                ignore_index=pad_id,
                 label_smoothing=self.label_smoothing,
                 reduction="sum",
             )

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
 
 from attention_atlas.model import checkpoint
 from attention_atlas.model.analysis import (
@@ -177,3 +178,31 @@ def test_loss_and_gradients(device, tiny_model, tokenizer):
     SummedLoss(moved, 0.1)(on_device.source, on_device.inputs, on_device.outputs).backward()
     for a, b in zip(plain.parameters(), moved.parameters()):
         torch.testing.assert_close(b.grad.cpu(), a.grad, atol=1e-5, rtol=1e-5)  # there, attention is torch's kernel
+
+
+class Waits(TorchFunctionMode):
+    """The calls for which the host waits for the device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        indices = args[1] if func is torch.Tensor.__getitem__ else None
+        by_mask = isinstance(indices, torch.Tensor) and indices.dtype == torch.bool
+        if by_mask or func.__name__ in ("__bool__", "__int__", "__float__", "item", "nonzero", "tolist", "cpu"):
+            self.calls.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_an_update_can_be_queued_before_the_last_one_has_finished(device, tokenizer):
+    examples = Examples.encode([*zip(SENTENCES[:4:2], SENTENCES[1:4:2])], tokenizer, "en", max_length=64)
+    batch, model = make_batch(examples, np.arange(2), tokenizer).to(device), build_tiny_model(tokenizer).to(device)
+    loss = SummedLoss(model.train(), 0.1)
+    with Waits() as waits:
+        summed = loss(batch.source, batch.inputs, batch.outputs)
+        summed.backward()
+    assert not waits.calls
+    with Waits() as waits:
+        assert summed.item() > 0 and bool(summed > 0)
+    assert waits.calls == ["item", "__bool__"]
