@@ -13,6 +13,7 @@ from attention_atlas.model.analysis.lenses.fit import find_lenses
 from attention_atlas.model.analysis.lenses.read import DecoderLens, decoder_lens
 from attention_atlas.model.analysis.lenses.storage import Lens
 from attention_atlas.model.nets.blocks import blocks
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.translator import Translator
 
@@ -23,7 +24,8 @@ TEMPERATURES = tuple(round(0.1 * i, 1) for i in range(1, 21))  # 0.1 to 2.0
 class Details:
     """Values of each step that need the whole vocabulary, and that a trace therefore lacks.
 
-    lenses           the logit lens at each step, and the fitted lenses if this model has them
+    lenses           the logit lens at each step, and the fitted lenses if this model has them; {} for a network that is
+                     not a Transformer, which has no layers to read
     log_normalisers  float32 [temperature, step], log of the sum over the vocabulary of p^(1/T); the probability at
                      temperature T is p^(1/T) / exp(log_normaliser)
     entropies        float32 [temperature, step], bits
@@ -52,7 +54,9 @@ def compute_details(
             _apply_temperatures(translator.model.project(hidden[part]).float().log_softmax(-1)) for part in parts
         ]
     fitted = find_lenses(translator)
-    lenses = {Lens.LOGIT: decoder_lens(translator.model, output, ids)}
+    lenses = {}
+    if isinstance(translator.model, Transformer):
+        lenses[Lens.LOGIT] = decoder_lens(translator.model, output, ids)
     for lens in (Lens.TUNED, Lens.JACOBIAN) if fitted else ():
         lenses[lens] = decoder_lens(translator.model, output, ids, fitted.of_decoder(lens))
     return Details(lenses, *(np.concatenate(part, axis=1) for part in zip(*columns)))

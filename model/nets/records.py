@@ -25,7 +25,7 @@ from torch import Tensor
 from attention_atlas.model.trace.interventions import LayerEdit
 from attention_atlas.model.trace.kinds import AttentionKind, Side, SubLayerName
 
-__all__ = ["AttentionRecord", "ForwardOutput", "LayerRecord", "NormRecord", "SubLayerRecord"]
+__all__ = ["AttentionRecord", "ForwardOutput", "GateRecord", "LayerRecord", "NormRecord", "SubLayerRecord"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +116,31 @@ class SubLayerRecord:
 
 
 @dataclass(frozen=True, eq=False)
+class GateRecord:
+    """A gated recurrent unit (model.nets.recurrent.GatedUnit) at one position [batch, width], or at all [batch, length,
+    width].
+
+    before         the state h that it had
+    reset, update  the gates r and z
+    new            the candidate n
+    after          the state that it leaves, (1 - z) * n + z * h
+    """
+
+    before: Tensor
+    reset: Tensor
+    update: Tensor
+    new: Tensor
+    after: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class LayerRecord:
     """One layer of a pass. Attentions and parts that a network does not have are None; it then has no sub-layers.
 
     sublayers    in the order of the residual stream
     activations  the feed-forward's hidden units after the activation, [batch, length, d_feedforward]
     alignment    the attention of a recurrent network
+    units        its gated units: the encoder's from the left and from the right, or the decoder's
     """
 
     self_attention: AttentionRecord | None
@@ -129,6 +148,7 @@ class LayerRecord:
     sublayers: tuple[SubLayerRecord, ...]
     activations: Tensor | None
     alignment: AttentionRecord | None = None
+    units: tuple[GateRecord, ...] = ()
 
     @property
     def before(self) -> Tensor:

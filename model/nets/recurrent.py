@@ -7,8 +7,8 @@ the page treat both alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +18,7 @@ from attention_atlas.model.config import LIMITS, check_fraction, check_switches,
 from attention_atlas.model.nets.layer import Dropout
 from attention_atlas.model.nets.masks import padding_mask
 from attention_atlas.model.nets.products import Linear, linear
-from attention_atlas.model.nets.records import AttentionRecord, LayerRecord
+from attention_atlas.model.nets.records import AttentionRecord, GateRecord, LayerRecord
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import EncoderDecoder
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
@@ -61,9 +61,9 @@ class RecurrentConfig:
         return source * target
 
     def pass_numbers(self, source: int, target: int) -> int:
-        """Return the numbers of a pass, as ModelConfig.pass_numbers() does: states, scores and logits."""
+        """Return the numbers of a pass, as ModelConfig.pass_numbers() does: gates, states, scores and logits."""
         d = self.d_model
-        return 2 * source * target + (source + target) * 12 * d + source * 8 * d + 4 * self.num_target_tokens
+        return 2 * source * target + (source + target) * 22 * d + source * 8 * d + 4 * self.num_target_tokens
 
     long_text_numbers = pass_numbers  # the one alignment is small
 
@@ -96,8 +96,8 @@ class GatedUnit(nn.Module):
         nn.init.zeros_(self.read.bias)
         nn.init.zeros_(self.recall.bias)
 
-    def forward(self, projected_input: Tensor, state: Tensor) -> Tensor:
-        """Return the next state [batch, width] after state [batch, width].
+    def forward(self, projected_input: Tensor, state: Tensor) -> GateRecord:
+        """Return the gates and the next state after state [batch, width].
 
         projected_input: self.read(x), [batch, 3 * width], which can be computed for all positions at once.
         """
@@ -105,7 +105,8 @@ class GatedUnit(nn.Module):
         reset_state, update_state, new_state = self.recall(state).chunk(3, dim=-1)
         reset, update = torch.sigmoid(reset_input + reset_state), torch.sigmoid(update_input + update_state)
         new = torch.tanh(new_input + reset * new_state)
-        return new + update * (state - new)  # (1 - z) * n + z * h
+        after = new + update * (state - new)  # (1 - z) * n + z * h
+        return GateRecord(state, reset, update, new, after)
 
 
 class AdditiveAttention(nn.Module):
@@ -141,7 +142,7 @@ class RecurrentMemory:
     mask     padding mask [batch, 1, 1, source], True = a token; None where nothing is padded
     start    the decoder's first state, [batch, d_model]
     keys     memory projected by AdditiveAttention.of_key, [batch, source, d_model]; None without attention
-    records  always empty: the encoder has no attention
+    records  one record of both units, if the pass is recorded
     """
 
     memory: Tensor
@@ -222,31 +223,35 @@ class Recurrent(EncoderDecoder):
     def encode(
         self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
     ) -> RecurrentMemory:
-        """Encode source_ids [batch, source], padded on the right with pad_id. The encoder has no records."""
+        """Encode source_ids [batch, source], padded on the right with pad_id."""
         self.check(interventions, batch=len(source_ids))
         mask = padding_mask(source_ids, self.config.pad_id)  # [batch, 1, 1, source]
         rows, is_token = self.token_rows(source_ids), mask[:, 0, 0]
         forward = self._run_unit(self.forwards, rows, is_token, range(rows.shape[1]))
-        backward = self._run_unit(self.backwards, rows, is_token, reversed(range(rows.shape[1])))
-        memory = torch.cat((torch.stack(forward, 1), torch.stack(backward[::-1], 1)), dim=-1)
+        backward = self._run_unit(self.backwards, rows, is_token, reversed(range(rows.shape[1])))[::-1]
+        memory = torch.cat([torch.stack([gates.after for gates in unit], 1) for unit in (forward, backward)], dim=-1)
         # Padding leaves a state unchanged, so the last state of each direction has read the whole sentence.
-        start = torch.tanh(self.bridge(torch.cat((forward[-1], backward[-1]), dim=-1)))
+        start = torch.tanh(self.bridge(torch.cat((forward[-1].after, backward[0].after), dim=-1)))
         keys = None if self.attention is None else self.attention.of_key(memory)
-        return RecurrentMemory(memory, None if mask.all() else mask, start, keys)
+        units = (_join_gates(forward), _join_gates(backward)) if record else ()
+        records = (LayerRecord(None, None, (), None, units=units),) if record else ()
+        return RecurrentMemory(memory, None if mask.all() else mask, start, keys, records)
 
     @staticmethod
-    def _run_unit(unit: GatedUnit, rows: Tensor, is_token: Tensor, order: Iterable[int]) -> list[Tensor]:
-        """Return the states [batch, width] after each position, in the order in which the positions are read.
+    def _run_unit(unit: GatedUnit, rows: Tensor, is_token: Tensor, order: Iterable[int]) -> list[GateRecord]:
+        """Return the gates and states [batch, width] of each position, in the order in which the positions are read.
 
         is_token: bool [batch, source], False for padding, which does not change a state.
         """
         projected, has_padding = unit.read(rows), not is_token.all()
-        state, states = rows.new_zeros(len(rows), unit.recall.in_features), []
+        state, steps = rows.new_zeros(len(rows), unit.recall.in_features), []
         for position in order:
-            after = unit(projected[:, position], state)
-            state = torch.where(is_token[:, position, None], after, state) if has_padding else after
-            states.append(state)
-        return states
+            gates = unit(projected[:, position], state)
+            if has_padding:
+                gates = replace(gates, after=torch.where(is_token[:, position, None], gates.after, state))
+            state = gates.after
+            steps.append(gates)
+        return steps
 
     def decode(
         self,
@@ -257,7 +262,8 @@ class Recurrent(EncoderDecoder):
         interventions: Changes = NO_INTERVENTIONS,
         record: bool = False,
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
-        """Return the decoder's output [batch, new, d_model] for target_ids [batch, new], and a record of the alignment.
+        """Return the decoder's output [batch, new, d_model] for target_ids [batch, new], and a record of its attention
+        and its unit.
 
         With a cache, target_ids are the tokens after those that the cache has read, and it keeps the last state.
         """
@@ -265,7 +271,7 @@ class Recurrent(EncoderDecoder):
         rows = self.token_rows(target_ids)
         state = source.start if cache is None or cache.state is None else cache.state
         mask = None if source.mask is None else source.mask[:, 0, 0]
-        states, contexts, weights, queries = [], [], [], []
+        steps, contexts, weights, queries = [], [], [], []
         for position in range(target_ids.shape[1]):
             inputs = [rows[:, position]]
             if self.attention is not None:
@@ -273,21 +279,29 @@ class Recurrent(EncoderDecoder):
                 weights.append(self.attention(queries[-1], source.keys, mask))  # [batch, source]
                 contexts.append((weights[-1][:, None] @ source.memory)[:, 0])
                 inputs.append(contexts[-1])
-            state = self.writer(self.writer.read(torch.cat(inputs, dim=-1)), state)
-            states.append(state)
+            steps.append(self.writer(self.writer.read(torch.cat(inputs, dim=-1)), state))
+            state = steps[-1].after
         if cache is not None:
             cache.state = state
-        readout_inputs = (torch.stack(states, 1), rows, *([torch.stack(contexts, 1)] if contexts else []))
+        states = torch.stack([gates.after for gates in steps], 1)
+        readout_inputs = (states, rows, *([torch.stack(contexts, 1)] if contexts else []))
         hidden = self.dropout(torch.tanh(self.readout(torch.cat(readout_inputs, dim=-1))))
-        return hidden, (_build_record(weights, queries, source),) if record else ()
+        return hidden, (_build_record(weights, queries, source, steps),) if record else ()
 
     def project(self, hidden: Tensor) -> Tensor:
         """Return the logits [.., vocabulary] of hidden [.., d_model]."""
         return linear(hidden, self.embedding.weight)
 
 
-def _build_record(weights: list[Tensor], queries: list[Tensor], source: RecurrentMemory) -> LayerRecord:
-    """Return the record of the decoder, whose attention counts as one head; weights and queries by position."""
+def _join_gates(steps: Sequence[GateRecord]) -> GateRecord:
+    """Return the record of all positions, [batch, length, width], of records of one each."""
+    return GateRecord(*(torch.stack([getattr(gates, part.name) for gates in steps], 1) for part in fields(GateRecord)))
+
+
+def _build_record(
+    weights: list[Tensor], queries: list[Tensor], source: RecurrentMemory, steps: list[GateRecord]
+) -> LayerRecord:
+    """Return the record of the decoder, whose attention counts as one head; weights, queries and gates by position."""
     alignment = None
     if weights:
         alignment = AttentionRecord(
@@ -296,4 +310,4 @@ def _build_record(weights: list[Tensor], queries: list[Tensor], source: Recurren
             keys=source.keys[:, None],
             values=source.memory[:, None],
         )
-    return LayerRecord(None, None, (), None, alignment)
+    return LayerRecord(None, None, (), None, alignment, (_join_gates(steps),))

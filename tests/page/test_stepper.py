@@ -269,3 +269,24 @@ def test_the_page_and_the_stepper_fit_the_window(app_url, open_app, width, dark)
       const line = parseFloat(getComputedStyle(frame).outlineWidth);
       return outer.left <= inner.left - line && inner.right + line <= outer.right;
     }"""), "the chosen head's frame is whole"
+
+
+def test_a_recurrent_network_is_stepped_through(app_url, open_app, shipped_translators):
+    page = open_app(f"{app_url}#text=Der+Hund+schläft.&direction=de-en&checkpoint=gru-de-en&tab=stepper&step=2")
+    expect(page.locator(".atlas-stepper")).to_have_attribute("data-step", "1")
+    idle(page)
+    translator = shipped_translators["de-en (gru-de-en)"]
+    trace = translator.translate("Der Hund schläft.")
+    assert length(page) == len(trace.target_ids)
+    assert page.locator(".atlas-stepper .candidate .token").all_inner_texts() == list(trace.top_tokens[1])
+    strips = page.locator(".atlas-stepper .strip")
+    assert [strips.nth(i).is_visible() for i in range(strips.count())] == [False, True, False]
+    expect(page.locator(".atlas-stepper .states canvas")).to_have_count(2)
+    expect(page.locator(".atlas-stepper [data-panel=lens]")).to_be_hidden()
+    act(page, ".candidate", 1)
+    assert step(page) == 2 and page.locator(".atlas-stepper .tree .branch").count() == 2
+    page.locator("[data-panel=compare]").click()
+    expect(page.locator(".atlas-stepper .divergence")).to_have_count(1)
+    no_violations(page, ".atlas-stepper")
+    page.locator(".atlas-stepper .states button").click()
+    expect(page.locator("#panel-additive")).to_contain_text("row 3")

@@ -14,6 +14,7 @@ from attention_atlas.model.trace import decoding as decoding_file
 from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import GREEDY, Decoding
+from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.maps import jensen_shannon_bits, normalize_rows
 from attention_atlas.model.trace.translation import TranslationTrace
@@ -188,18 +189,17 @@ def align_targets(a: Sequence[int], b: Sequence[int]) -> list[tuple[int | None, 
 class Comparison:
     """How the attention of two targets of one source differs.
 
-    shared        the number of tokens that they share from the start
-    steps         the compared steps of the first and of the second, aligned by align_targets(): those that read a token
-                  beyond the shared prefix, or all if the targets are equal
-    cross         float64 [layers, heads]: the mean over the steps of the Jensen-Shannon divergence between both rows,
-                  in bits; NaN without steps
-    decoder_self  the same over the keys that both have (`<s>` and the shared tokens), renormalised over them
+    shared       the number of tokens that they share from the start
+    steps        the compared steps of the first and of the second, aligned by align_targets(): those that read a token
+                 beyond the shared prefix, or all if the targets are equal
+    divergences  of each kind of the decoder's attention, float64 [layers, heads]: the mean over the steps of the
+                 Jensen-Shannon divergence between both rows, in bits; NaN without steps. Self-attention is compared
+                 over the keys that both have (`<s>` and the shared tokens), renormalised over them
     """
 
     shared: int
     steps: tuple[tuple[int, int], ...]
-    cross: np.ndarray
-    decoder_self: np.ndarray
+    divergences: dict[AttentionKind, np.ndarray]
 
 
 def compare(a: TranslationTrace, b: TranslationTrace) -> Comparison:
@@ -216,9 +216,16 @@ def compare(a: TranslationTrace, b: TranslationTrace) -> Comparison:
     )
     keys = len(a.target_ids) if is_same else shared + 1
     sides = [(a, [i for i, _ in steps]), (b, [j for _, j in steps])]
-    cross = _mean_divergence(*(trace.cross.weights[:, :, rows] for trace, rows in sides))
-    selves = [normalize_rows(trace.decoder_self.weights[:, :, rows, :keys].astype(np.float64)) for trace, rows in sides]
-    return Comparison(shared, steps, cross, _mean_divergence(*selves))
+
+    def rows_of(kind: AttentionKind, trace: TranslationTrace, rows: list[int]) -> np.ndarray:
+        weights = trace.maps(kind).weights[:, :, rows]
+        if kind is AttentionKind.DECODER_SELF:
+            return normalize_rows(weights[..., :keys].astype(np.float64))
+        return weights
+
+    kinds = [kind for kind in a.kinds if kind.side is Side.DECODER]
+    divergences = {kind: _mean_divergence(*(rows_of(kind, *side) for side in sides)) for kind in kinds}
+    return Comparison(shared, steps, divergences)
 
 
 def _mean_divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -58,6 +58,8 @@ class Selection:
 
     def clamp(self, trace: TranslationTrace) -> Selection:
         """Return the selection limited to the kinds, layers, heads and tokens of a trace."""
+        if not trace.kinds:  # of a recurrent network without attention
+            return Selection()
         kind = self.kind if self.kind in trace.kinds else trace.kinds[-1]
         maps = trace.maps(kind)
         queries, keys = maps.weights.shape[2:]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from attention_atlas.model.analysis import temperatures
+from attention_atlas.model.analysis.gates import decoder_states
 from attention_atlas.model.analysis.rerun import check_rerun
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.decoding import Decoding
-from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.maps.branches import Branch, Origin, Tree, compare
@@ -24,12 +24,6 @@ from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.wire import steps
 from attention_atlas.viz.wire.payload import selection_dict
 from attention_atlas.viz.wire.summary import INVITATION
-from attention_atlas.viz.words import say
-
-RECURRENT = say(
-    "Step by step shows how a Transformer decodes; this model is a recurrent network. Its "
-    "alignment is on the Attention tab."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +45,6 @@ def page_step(context: Context, address: Address | None, fields: Mapping) -> Ans
     if address is None:
         return {"invitation": INVITATION}
     scene = scene_of(context, address, fields)
-    if AttentionKind.CROSS not in scene.trace.kinds:
-        return {"invitation": RECURRENT}
     state = fields.get("state")
     tree = Tree.of(scene.trace) if state is None else Tree.from_plain(state)
     if fields.get("action") == "changed":
@@ -215,6 +207,7 @@ def _reply(translator: Translator, tree: Tree, branch: Branch, trace: Translatio
             branch,
             vocabulary=translator.config.num_target_tokens,
             respelled=None if retokenized == ids else tokenizer.tokens(retokenized),
+            states=decoder_states(translator, trace),
         ),
         "at": at,
     }

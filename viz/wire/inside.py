@@ -32,15 +32,15 @@ def number(value: float) -> float:
     return float(f"{value:.8g}")
 
 
-def strips(values: np.ndarray) -> dict:
-    """Return vectors [row, dimension] as strips of at most MAX_CELLS cells.
+def strips(values: np.ndarray, *, max_cells: int = MAX_CELLS) -> dict:
+    """Return vectors [row, dimension] as strips of at most `max_cells` cells.
 
     "data" is base64 of int8 [row, cell]; its unit is "unit". A cell of several dimensions holds the one of the largest
     absolute value.
     """
     values = np.asarray(values, np.float32)
     rows, width = values.shape
-    group = -(-width // MAX_CELLS)
+    group = -(-width // max_cells)
     padded = np.zeros((rows, -(-width // group) * group), np.float32)
     padded[:, :width] = values
     grouped = padded.reshape(rows, -1, group)

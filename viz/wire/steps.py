@@ -8,18 +8,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attention_atlas.model.trace.decoding import describe_decoding
-from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.maps.branches import MAX_BRANCHES, Branch, Comparison, Tree, align_targets
 from attention_atlas.viz.wire.address import link_fields
 from attention_atlas.viz.wire.codecs import ROOT
+from attention_atlas.viz.wire.inside import strips
 
-SHOWN_KINDS = (AttentionKind.CROSS, AttentionKind.DECODER_SELF)
 MAX_BYTES = 1_000_000  # of maps in one answer; the rows of a path with larger maps are requested in several answers
 # The size of each of these answers. Each costs a pass of the model, so it holds the rows of several steps.
 STEPS_BYTES = 400_000
+MAX_STATE_CELLS = 256  # of a recurrent decoder's state, drawn as a strip
 _BYTES_PER_WEIGHT = 2 * 4 / 3  # two bytes in the codec, written in base64
+
+
+def shown_kinds(trace: TranslationTrace) -> tuple[AttentionKind, ...]:
+    """Return the kinds of attention whose rows each step has: those of the decoder."""
+    return tuple(kind for kind in trace.kinds if kind.side is Side.DECODER)
 
 
 def tree_payload(tree: Tree) -> dict:
@@ -50,17 +56,19 @@ def path_payload(
     *,
     vocabulary: int | None = None,
     respelled: Sequence[str] | None = None,
+    states: np.ndarray | None = None,
 ) -> dict:
     """Return every step of the path from the root to the end of a branch, whose trace this is.
 
     vocabulary  the number of tokens that each step chooses from
     respelled   the tokens into which the tokenizer splits the branch's text, if they are not the branch's own
+    states      of a recurrent decoder, [step + 1, d_model]: before the first step and after each
 
-    "read" holds the decoder's inputs, and "rows" the cross- and self-attention of the decoder [layers, heads, query,
-    key], each in the codec root16 and base64; null for a long path, see rows_payload().
+    "read" holds the decoder's inputs, and "rows" each attention of the decoder [layers, heads, query, key] in the codec
+    root16 and base64; null for a long path, see rows_payload().
     """
-    maps, length = trace.cross, len(trace.target_ids)
-    size = _BYTES_PER_WEIGHT * maps.num_layers * maps.num_heads * length * (length + len(maps.key_tokens))
+    length = len(trace.target_ids)
+    size = _BYTES_PER_WEIGHT * sum(trace.maps(kind).weights.size for kind in shown_kinds(trace))
     kinds = {
         kind.value: dict(zip(("layers", "heads", "queries", "keys"), trace.maps(kind).weights.shape))
         for kind in trace.kinds
@@ -74,11 +82,12 @@ def path_payload(
         "kinds": kinds,
         "rows": _rows(trace) if size <= MAX_BYTES else None,
         "respelled": None if respelled is None else list(map(labels.text_of, respelled)),
+        "states": None if states is None else {**strips(states, max_cells=MAX_STATE_CELLS), "width": states.shape[1]},
     }
 
 
 def _rows(trace: TranslationTrace, first: int = 0, last: int | None = None) -> dict[str, str]:
-    weights = {kind.value: trace.maps(kind).weights[:, :, first:last] for kind in SHOWN_KINDS}
+    weights = {kind.value: trace.maps(kind).weights[:, :, first:last] for kind in shown_kinds(trace)}
     return {kind: base64.b64encode(ROOT.to_bytes(rows)).decode("ascii") for kind, rows in weights.items()}
 
 
@@ -97,7 +106,7 @@ def _step(trace: TranslationTrace, step: int) -> dict:
 def rows_payload(trace: TranslationTrace, step: int) -> dict:
     """Return the rows [layers, heads, query, key] of some steps, as in path_payload(), for a path whose maps are too
     large for one answer: from a step on, up to STEPS_BYTES. The next answer begins at "last"."""
-    shapes = [trace.maps(kind).weights.shape for kind in SHOWN_KINDS]
+    shapes = [trace.maps(kind).weights.shape for kind in shown_kinds(trace)]
     bytes_per_step = _BYTES_PER_WEIGHT * sum(layers * heads * keys for layers, heads, _, keys in shapes)
     last = min(len(trace.target_ids), step + max(1, int(STEPS_BYTES / bytes_per_step)))
     return {"first": step, "last": last, "rows": _rows(trace, step, last)}
@@ -132,15 +141,15 @@ def details_payload(
 
 def comparison_payload(a: Branch, b: Branch, comparison: Comparison) -> dict:
     """Return how two branches differ: the steps that they share, their aligned tokens, and for each layer and head the
-    mean Jensen-Shannon divergence of its rows in bits, null if no step can be compared."""
-    has_steps = len(comparison.steps) > 0
+    mean Jensen-Shannon divergence of its rows in bits by kind of attention; {} if no step can be compared."""
     return {
         "numbers": [a.number, b.number],
         "shared": comparison.shared,
         "rows": align_targets(a.ids, b.ids),
         "steps": len(comparison.steps),
-        "cross": _rounded(comparison.cross, 6) if has_steps else None,
-        "decoder_self": _rounded(comparison.decoder_self, 6) if has_steps else None,
+        "divergences": {
+            kind.value: _rounded(values, 6) for kind, values in comparison.divergences.items() if comparison.steps
+        },
     }
 
 

@@ -42,8 +42,66 @@ def test_a_gated_unit_equals_torchs_gru():
         unit.read.bias.normal_(), unit.recall.bias.normal_()
     expected, _ = torch_unit(unit)(rows, state[None])
     for at in range(6):
-        state = unit(unit.read(rows[:, at]), state)
-        torch.testing.assert_close(state, expected[:, at], atol=1e-5, rtol=0)
+        gates = unit(unit.read(rows[:, at]), state)
+        torch.testing.assert_close(gates.after, expected[:, at], atol=1e-5, rtol=0)
+        assert gates.before is state
+        blended = (1 - gates.update) * gates.new + gates.update * state
+        torch.testing.assert_close(gates.after, blended, atol=1e-6, rtol=0)
+        state = gates.after
+
+
+def cell_of(unit: GatedUnit) -> torch.nn.GRUCell:
+    cell = torch.nn.GRUCell(unit.read.in_features, unit.recall.in_features)
+    cell.load_state_dict(
+        {
+            f"{part}_{name}": tensor
+            for name, linear in (("ih", unit.read), ("hh", unit.recall))
+            for part, tensor in linear.state_dict().items()
+        }
+    )
+    return cell
+
+
+@torch.no_grad()
+def test_recorded_gates_are_those_of_torchs_cell(model):
+    """With one gate's bias at +-40 that gate is 1 or 0, and torch's cell then shows what the other parts are."""
+    output, plain = model(SOURCE, TARGET, record=True), model(SOURCE, TARGET)
+    torch.testing.assert_close(output.hidden, plain.hidden)
+    assert not plain.encoder_records
+    lengths = (SOURCE != 0).sum(-1)
+    decoder_rows = model.token_rows(TARGET)
+    if model.attention is not None:
+        record = output.attention(AttentionKind.ALIGNMENT, 0)
+        decoder_rows = torch.cat((decoder_rows, (record.weights @ record.values)[:, 0]), dim=-1)
+    ahead, back = output.encoder_records[0].units
+    (writer,) = output.decoder_records[0].units
+    source_rows = model.token_rows(SOURCE)
+    for unit, gates, rows, real in (
+        (model.forwards, ahead, source_rows, lengths),
+        (model.backwards, back, source_rows, lengths),
+        (model.writer, writer, decoder_rows, torch.tensor([4, 4])),
+    ):
+        cell, width = cell_of(unit), unit.recall.in_features
+        for row in range(len(rows)):
+            x, before = rows[row, : real[row]], gates.before[row, : real[row]]
+            at = slice(None, real[row])
+            torch.testing.assert_close(cell(x, before), gates.after[row, at], atol=1e-5, rtol=0)
+            shut = cell_of(unit)
+            shut.bias_ih[width : 2 * width] = -40.0  # z = 0: the state is the candidate
+            torch.testing.assert_close(shut(x, before), gates.new[row, at], atol=1e-5, rtol=0)
+            update = (gates.after[row, at] - shut(x, before)) / (before - shut(x, before))
+            torch.testing.assert_close(gates.update[row, at], update, atol=1e-3, rtol=0)
+            # The reset gate: the candidate's pre-activation without (r = 0) and with the whole state (r = 1).
+            ends = []
+            for bias in (-40.0, 40.0):
+                shut.bias_ih[:width] = bias
+                ends.append(shut(x, before).atanh())
+            reset = (gates.new[row, at].atanh() - ends[0]) / (ends[1] - ends[0])
+            torch.testing.assert_close(gates.reset[row, at], reset, atol=1e-2, rtol=0)
+    # The states follow one another, from the left, from the right and in the decoder.
+    assert torch.equal(ahead.before[:, 1:], ahead.after[:, :-1]) and torch.equal(back.before[:, :-1], back.after[:, 1:])
+    assert torch.equal(writer.before[:, 1:], writer.after[:, :-1])
+    torch.testing.assert_close(writer.before[:, 0], model.encode(SOURCE).start)
 
 
 def test_additive_attention_equals_its_formula():

@@ -69,10 +69,11 @@ def test_equal_branches_have_zero_divergence(tiny_translator, trace):
     equal = compare(trace, tiny_translator.trace(TEXT, target=trace.target_ids))
     same = compare(trace, trace)
     assert list(same.steps) == [(t, t) for t in range(len(trace.target_ids))]
-    assert same.cross.shape == same.decoder_self.shape == (3, 4)
+    assert {values.shape for values in same.divergences.values()} == {(3, 4)}
     for comparison in (equal, same):
         assert comparison.shared == len(trace.target_ids)
-        assert (comparison.cross == 0).all() and (comparison.decoder_self == 0).all()
+        assert [kind.value for kind in comparison.divergences] == ["decoder_self", "cross"]
+        assert not any(values.any() for values in comparison.divergences.values())
 
 
 def test_differences_are_the_mean_divergence_after_the_fork(tiny_translator, trace):
@@ -86,17 +87,17 @@ def test_differences_are_the_mean_divergence_after_the_fork(tiny_translator, tra
     for layer, head in ((0, 0), (2, 3), (1, 2)):
         rows = [(trace.cross.weights[layer, head, i], other.cross.weights[layer, head, j]) for i, j in comparison.steps]
         expected = np.mean([jensenshannon(p, q, base=2) ** 2 for p, q in rows])
-        assert comparison.cross[layer, head] == pytest.approx(expected, abs=1e-6)
+        assert comparison.divergences["cross"][layer, head] == pytest.approx(expected, abs=1e-6)
         keys = slice(0, step + 1)  # <s> and the shared tokens
         selves = [trace.decoder_self.weights[layer, head].astype(np.float64) for trace in (trace, other)]
         rows = [(selves[0][i, keys], selves[1][j, keys]) for i, j in comparison.steps]
         # scipy renormalises, and takes the root of what rounding may have left just below zero
         with np.errstate(invalid="ignore"):
             expected = np.mean([np.nan_to_num(jensenshannon(p, q, base=2)) ** 2 for p, q in rows])
-        assert comparison.decoder_self[layer, head] == pytest.approx(expected, abs=1e-6)
-    assert (comparison.cross > 0).all() and (comparison.cross <= 1).all()
-    turned = compare(other, trace)
-    np.testing.assert_allclose(turned.cross, comparison.cross)
+        assert comparison.divergences["decoder_self"][layer, head] == pytest.approx(expected, abs=1e-6)
+    cross = comparison.divergences["cross"]
+    assert (cross > 0).all() and (cross <= 1).all()
+    np.testing.assert_allclose(compare(other, trace).divergences["cross"], cross)
 
 
 def test_heads_are_compared_at_steps_that_write_the_same_token(tiny_translator, trace):
@@ -111,7 +112,7 @@ def test_a_fork_at_the_last_token_leaves_no_step_to_compare(tiny_translator, tra
     other = tiny_translator.trace(TEXT, target=[*trace.target_ids[:4], 55])
     comparison = compare(tiny_translator.trace(TEXT, target=trace.target_ids[:5]), other)
     assert comparison.shared == 4 and not len(comparison.steps)
-    assert np.isnan(comparison.cross).all() and np.isnan(comparison.decoder_self).all()
+    assert all(np.isnan(values).all() for values in comparison.divergences.values())
 
 
 def test_compare_refuses_other_sentences_and_models(trace):

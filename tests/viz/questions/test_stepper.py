@@ -7,7 +7,11 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
+from attention_atlas.model.analysis.gates import decoder_states
+from attention_atlas.model.checks.oracle import torch_unit
+from attention_atlas.model.nets.recurrent import Recurrent, RecurrentConfig
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
@@ -18,6 +22,7 @@ from attention_atlas.viz.questions.registry import Context
 from attention_atlas.viz.questions.traces import Traces
 from attention_atlas.viz.wire import steps
 from attention_atlas.viz.wire.codecs import ROOT
+from tests.conftest import make_translator
 
 TEXT = "Der kleine Hund schläft unter dem Tisch."
 
@@ -117,7 +122,8 @@ def test_rows_of_long_maps_are_sent_in_batches(act, trace, monkeypatch):
         monkeypatch.setattr(steps, "STEPS_BYTES", max_bytes)
         rows = act("rows", tree, branch=1, step=1).page["rows"]
         assert (rows["first"], rows["last"]) == (1, 1 + expected)
-        for kind in steps.SHOWN_KINDS:
+        assert set(rows["rows"]) == {"cross", "decoder_self"}
+        for kind in steps.shown_kinds(trace):
             weights = trace.maps(kind).weights[:, :, 1 : 1 + expected]
             sent = ROOT.from_bytes(base64.b64decode(rows["rows"][kind.value]), weights.shape)
             np.testing.assert_allclose(sent, weights, atol=1e-4)
@@ -166,9 +172,9 @@ def test_a_typed_target_has_its_probabilities(act, tiny_translator):
 def test_comparing_and_details(act, trace):
     tree = act("force", branch=1, step=1, token=int(trace.top_ids[1, 3])).tree
     content = act("compare", tree, first=1, second=2).page["comparison"]
-    assert content["shared"] == 1 and np.array(content["cross"]).shape == (3, 4)
+    assert content["shared"] == 1 and np.array(content["divergences"]["cross"]).shape == (3, 4)
     same = act("compare", tree, first=2, second=2).page["comparison"]
-    assert not np.array(same["cross"]).any() and not np.array(same["decoder_self"]).any()
+    assert not any(np.array(same["divergences"][kind]).any() for kind in ("cross", "decoder_self"))
     details = act("details", tree, branch=2).page["details"]
     assert np.array(details["lenses"]["logit"]["ranks"]).shape == (4, len(tree.branches[1].ids))
 
@@ -205,3 +211,56 @@ def test_another_sentence_starts_another_tree(trace, tiny_translator):
 def test_invalid_actions_are_refused(act, action, data, words):
     with pytest.raises(ValueError, match=words):
         act(action, **data)
+
+
+@pytest.fixture(params=[True, False], ids=["attention", "one vector"])
+def recurrent(request, tokenizer) -> Translator:
+    torch.manual_seed(4)
+    config = RecurrentConfig(
+        len(tokenizer), d_model=16, attention=request.param, pad_id=tokenizer.pad_id, max_length=64
+    )
+    return make_translator(Recurrent(config).eval(), tokenizer, directions=("de-en",))
+
+
+@torch.inference_mode()
+def test_a_recurrent_decoders_states_are_torchs(recurrent):
+    trace = recurrent.translate(TEXT)
+    model, memory = recurrent.model, recurrent.model.encode(torch.tensor([trace.source_ids]))
+    rows = model.token_rows(torch.tensor([trace.decoder_ids]))
+    if trace.alignment is not None:
+        contexts = torch.from_numpy(trace.alignment.weights[0, 0]) @ memory.memory[0]
+        rows = torch.cat((rows, contexts[None]), dim=-1)
+    expected, _ = torch_unit(model.writer)(rows, memory.start[None])
+    states = decoder_states(recurrent, trace)
+    np.testing.assert_allclose(states, torch.cat((memory.start, expected[0])), atol=1e-5)
+    sent = stepper.start(Scene(trace, made_by=recurrent), Tree.of(trace)).page["path"]["states"]
+    cells = np.frombuffer(base64.b64decode(sent["data"]), np.int8).reshape(-1, sent["cells"]) * sent["unit"]
+    np.testing.assert_allclose(cells, states, atol=sent["unit"])
+    assert sent["width"] == 16
+
+
+def test_a_recurrent_network_is_stepped_through(recurrent):
+    trace = recurrent.translate(TEXT)
+    served = Translators([recurrent])
+    context, address = Context(served, Traces(served)), Address.of(trace)
+
+    def ask(action: str, **fields) -> dict:
+        fields = {"action": action, "state": ask.state, **fields}
+        answer = json.loads(json.dumps(stepper.page_step(context, address, fields)))
+        ask.state = answer.get("state", ask.state)
+        return answer
+
+    ask.state = None
+    path = ask("start")["path"]
+    kinds = ["alignment"] if trace.alignment is not None else []
+    assert list(path["rows"]) == kinds and path["steps"][0]["candidates"][0]["id"] == trace.top_ids[0, 0]
+    token = int(trace.top_ids[1, 1])
+    forced = ask("force", branch=1, step=1, token=token)
+    assert forced["path"]["steps"][1]["id"] == token and forced["opened"]["target_ids"][1] == token
+    compared = ask("compare", first=1, second=2)["comparison"]
+    assert compared["steps"] == 0 or list(compared["divergences"]) == kinds
+    assert ask("details", branch=2)["details"]["lenses"] == {}
+    if kinds:
+        assert list(ask("rows", branch=1, step=0)["rows"]["rows"]) == kinds
+    assert ask("beam", width=2, penalty=0)["beam"]["hypotheses"]
+    assert ask("target", text="A small dog.")["path"]["states"]["cells"] == 16

@@ -1,16 +1,7 @@
 // The numbers that the picture is drawn from: the whole model's, which come with the panel, and those of a stage, which are
 // requested when it is opened (viz/panels/picture.py). A stage that is not here yet is drawn without its numbers.
 import { ask } from "../core/ask.js";
-
-// Decode strips of numbers (viz/wire/inside.py): a function from a row to its values.
-function decodeStrips({ cells, unit, data }) {
-  const bytes = Int8Array.from(atob(data), (character) => character.charCodeAt(0));
-  const all = Array.from(bytes, (value) => value * unit);
-  return {
-    row: (index) => all.slice(index * cells, (index + 1) * cells),
-    limit: 127 * unit,
-  };
-}
+import { decodeStrips } from "../core/strips.js";
 
 // Index a head's lines: those of a row, and those of a piece of a word.
 /** @param {any} lines */

@@ -5,6 +5,7 @@ import { button, createOptions, el, form, shorten } from "../core/dom.js";
 import { formatFixed, formatPercent, formatSignificant } from "../core/format.js";
 import { createGrid, shareStyle } from "../core/grid.js";
 import { onEnter } from "../core/keys.js";
+import { KINDS } from "../core/kinds.js";
 import { toText, say, t } from "../core/language.js";
 import { createPicture } from "../picture/copy.js";
 import { textOf } from "./path.js";
@@ -110,21 +111,22 @@ export function createComparison(hooks) {
 
   /**
    * @param {{
-   *   numbers: [number, number], rows: number[][], steps: number,
-   *   cross: number[][] | null, decoder_self: number[][] | null,
-   * }} comparison rows: pairs of indexes of tokens; cross and decoder_self: [layer][head] in bits, over `steps` steps
+   *   numbers: [number, number], rows: number[][], steps: number, divergences: Record<string, number[][]>,
+   * }} comparison rows: pairs of indexes of tokens; divergences: kind -> [layer][head] in bits, over `steps` steps
    */
-  function show({ numbers, rows, cross, decoder_self: prefix, steps }) {
+  function show({ numbers, rows, divergences, steps }) {
     const pair = numbers.map((number) => tree.branches.find((branch) => branch.number === number));
     if (!pair.every(Boolean)) return; // one has been dropped since
     const label = t("Tokens of the two branches, aligned");
-    const explanation =
-      cross === null
-        ? t("No words align after the fork, so no step can be compared.")
-        : t(
+    const kinds = Object.keys(divergences).sort(); // cross-attention first
+    const explanation = !steps
+      ? t("No words align after the fork, so no step can be compared.")
+      : kinds.length
+        ? t(
             "How much each head's attention differs after the fork, over the {n} aligned words: mean Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common). Decoder self-attention: over the keys in both branches.",
             { n: steps },
-          );
+          )
+        : null;
     content.replaceChildren(
       el("div", { class: "aligned", tabindex: "0", role: "group", "aria-label": label }, [
         rows.map((indexes) => alignedTokens(pair, indexes)),
@@ -132,10 +134,9 @@ export function createComparison(hooks) {
       el("p", { class: "facts" }, verdict(pair)),
       el("p", { class: "caption" }, explanation),
     );
-    if (cross === null) return;
+    if (!kinds.length) return;
     const maps = el("div", { class: "maps" }, [
-      divergences("cross", t("Cross-attention"), cross),
-      divergences("decoder_self", t("Decoder self-attention"), prefix),
+      kinds.map((kind) => divergenceGrid(kind, toText(KINDS[kind].title), divergences[kind])),
     ]);
     content.append(createPicture(maps, hooks.about(t("Compare"))));
   }
@@ -178,7 +179,7 @@ export function createComparison(hooks) {
     });
   }
 
-  function divergences(kind, name, values) {
+  function divergenceGrid(kind, name, values) {
     const cell = (bits, layer, head) => ({
       ...shareStyle(-Math.min(1, bits * 1.6)),
       name: t("Layer {layer}, head {head}: {bits} bits", {

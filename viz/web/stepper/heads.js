@@ -1,14 +1,19 @@
-// One step's attention in every layer and head: a strip of cells for each head, over the source and over the prefix.
+// One step's attention in every layer and head: a strip of cells for each head, over the source and over the prefix. Of a
+// recurrent network its alignment, and the decoder's state before and after the step.
 import { paintMap, sequentialScale } from "../core/colours.js";
-import { el, shorten } from "../core/dom.js";
+import { button, el, shorten } from "../core/dom.js";
 import { arrowStep, clamp, cellAt } from "../core/keys.js";
+import { KINDS } from "../core/kinds.js";
 import { say, t } from "../core/language.js";
+import { openLink } from "../core/links.js";
+import { drawNumbers } from "../lab/maps.js";
 import { createPicture } from "../picture/copy.js";
 import { chipText } from "./tokens.js";
 
 /** @type {[string, any][]} */
-const KINDS = [
+const STRIPS = [
   ["cross", say("Cross-attention over the source")],
+  ["alignment", say("Alignment: attention over the source")],
   ["decoder_self", say("Attention to the words already written")],
 ];
 const MAX_LABELS = 64; // with more columns than this, their tokens are not written out
@@ -26,17 +31,28 @@ export function createHeads(hooks, colours) {
   const colour = sequentialScale(colours),
     title = t("What this step reads");
   const status = el("p", { class: "caption reading", "aria-live": "polite" });
-  const strips = KINDS.map(([kind, name]) => createStrip(kind, name, colour, hooks, status));
+  const strips = STRIPS.map(([kind, name]) => createStrip(kind, name, colour, hooks, status)),
+    states = createStates();
   const ramp = `background: linear-gradient(90deg, ${colours.join(",")})`;
-  const picture = el("div", {}, [
-    el("div", { class: "strips" }, [strips.map((strip) => strip.root)]),
-    el("p", { class: "legend caption" }, [
+  const rowHint = el("span", {}, t("Each row is a head: layer · head.")),
+    legend = el("p", { class: "legend caption" }, [
       `${t("weight")} 0 `,
       el("i", { class: "ramp", style: ramp }),
       " 1",
-      el("span", {}, t("Each row is a head: layer · head.")),
-    ]),
+      rowHint,
+    ]);
+  const picture = el("div", {}, [
+    el("div", { class: "strips" }, [strips.map((strip) => strip.root)]),
+    legend,
+    states.root,
   ]);
+  /** @param {Path} path */
+  function open(path) {
+    for (const strip of strips) strip.open(path);
+    legend.hidden = !Object.keys(path.rows).length;
+    rowHint.hidden = Boolean(path.states); // its one row has no name
+    states.open(path);
+  }
   const root = el("section", { class: "reading-pane" }, [
     el("h2", {}, title),
     createPicture(picture, hooks.about(title)),
@@ -44,11 +60,60 @@ export function createHeads(hooks, colours) {
   ]);
   return {
     root,
-    /** @param {Path} path */
-    open: (path) => strips.forEach((strip) => strip.open(path)),
+    open,
     /** @param {number} step @param {Selection} selection */
-    step: (step, selection) => strips.forEach((strip) => strip.step(step, selection)),
+    step(step, selection) {
+      for (const strip of strips) strip.step(step, selection);
+      states.step(step);
+    },
   };
+}
+
+// Create the figure of a recurrent decoder's state before and after a step, with links to what is computed from it.
+function createStates() {
+  const title = el("figcaption", { class: "caption" }),
+    rows = el("div", { class: "rows" }),
+    note = el("p", { class: "caption" });
+  let current = 0; // the step
+  const stages = button(
+    t("The stages of this attention"),
+    () => openLink({ tab: "train", panel: "additive", set1: current + 1 }),
+    { class: "plain action" },
+  );
+  const root = el("figure", { class: "states" }, title, rows, note, stages);
+  /** @type {any} */
+  let path = null;
+
+  function open(newPath) {
+    path = newPath;
+    root.hidden = !path.states;
+    if (root.hidden) return;
+    title.replaceChildren(t("The decoder’s state: {n} numbers", { n: path.states.width }));
+    const isQuery = path.sourceKind !== undefined;
+    stages.hidden = !isQuery;
+    note.replaceChildren(
+      isQuery
+        ? t(
+            "The state before the step is the query. The state after it, with the token read and the context, scores the next token.",
+          )
+        : t("The state after the step, with the token read, scores the next token."),
+    );
+  }
+
+  function step(newStep) {
+    current = newStep;
+    if (!path?.states) return;
+    const names = [t("before"), t("after")].slice(0, current < path.length ? 2 : 1);
+    rows.replaceChildren(
+      ...names.flatMap((name, i) => {
+        const values = path.states.row(current + i),
+          canvas = drawNumbers(values, values.length, path.states.limit, true);
+        Object.assign(canvas, { role: "img", ariaLabel: name });
+        return [el("span", { class: "caption" }, name), canvas];
+      }),
+    );
+  }
+  return { root, open, step };
 }
 
 /**
@@ -61,7 +126,6 @@ function createStrip(kind, title, colour, hooks, status) {
     class: "stack",
     tabindex: "0",
     role: "listbox",
-    "aria-label": t("{title}: every layer and head; arrow keys choose one", { title }),
   });
   const root = el("figure", { class: `strip ${kind}` }, [
     el("figcaption", { class: "caption" }, title),
@@ -79,9 +143,14 @@ function createStrip(kind, title, colour, hooks, status) {
 
   function open(newPath) {
     path = newPath;
+    root.hidden = !path.rows[kind];
+    if (root.hidden) return;
     const { layers, heads, keys } = path.kinds[kind];
-    tokens = kind === "cross" ? path.source : path.read;
+    tokens = KINDS[kind].columns === "source" ? path.source : path.read;
     root.style.setProperty("--keys", keys);
+    stack.ariaLabel = path.states
+      ? title
+      : t("{title}: every layer and head; arrow keys choose one", { title });
     stack.style.setProperty("--heads", heads);
     const labelled = keys > MAX_LABELS ? [] : tokens;
     labels.replaceChildren(
@@ -101,7 +170,9 @@ function createStrip(kind, title, colour, hooks, status) {
       ...canvases.map((canvas, layer) =>
         el("div", { class: "layer", role: "group" }, [
           el("div", { class: "names", "aria-hidden": "true" }, [
-            options[layer].map((_, head) => el("span", {}, `${layer + 1}·${head + 1}`)),
+            options[layer].map((_, head) =>
+              el("span", {}, path.states ? null : `${layer + 1}·${head + 1}`),
+            ),
           ]),
           el("div", { class: "cells" }, canvas, el("i", { class: "mark" }), options[layer]),
         ]),
@@ -110,10 +181,11 @@ function createStrip(kind, title, colour, hooks, status) {
   }
 
   function step(newStep, selection) {
+    if (root.hidden) return;
     current = newStep;
     selected = selection.kind === kind ? selection : null;
     const { layers, heads, keys } = path.kinds[kind],
-      visible = kind === "cross" ? keys : current + 1;
+      visible = tokens === path.source ? keys : current + 1;
     for (let layer = 0; layer < layers; layer++) {
       const values = new Float32Array(heads * keys).fill(NaN);
       for (let head = 0; hasRows() && head < heads; head++)
@@ -143,12 +215,14 @@ function createStrip(kind, title, colour, hooks, status) {
   stack.addEventListener("mousemove", (event) => {
     const cell = cellUnder(event);
     if (!cell || !hasRows()) return;
-    status.textContent = t("Layer {layer}, head {head} on “{token}”: {weight}", {
-      layer: cell.layer + 1,
-      head: cell.head + 1,
+    const values = {
       token: tokens[cell.key].text,
       weight: path.row(kind, cell.layer, cell.head, current)[cell.key].toFixed(4),
-    });
+    };
+    const place = { layer: cell.layer + 1, head: cell.head + 1 };
+    status.textContent = path.states
+      ? t("On “{token}”: {weight}", values)
+      : t("Layer {layer}, head {head} on “{token}”: {weight}", { ...place, ...values });
   });
   stack.addEventListener("mouseleave", () => (status.textContent = ""));
   stack.addEventListener("click", (event) => {

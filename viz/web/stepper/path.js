@@ -1,13 +1,15 @@
 // One branch of the tree of translations: every step's candidates and attention rows, decoded. It needs no DOM.
+import { KINDS } from "../core/kinds.js";
+import { decodeStrips } from "../core/strips.js";
 import { base64ToBytes, decodeWeights } from "../explorer/trace.js";
 
-/** @typedef {string} Kind "cross" or "decoder_self" */
+/** @typedef {string} Kind of the decoder's attention, such as "cross" */
 /** @typedef {{text: string, symbol: boolean, byte?: boolean}} Token */
 
 /** A branch from the first step to the last. The attention rows of a long path are sent a few steps at a time. */
 export class Path {
   /** @param {any} payload viz/wire/steps.py, path_payload */
-  constructor({ number, vocabulary, source, read, kinds, respelled, steps, rows }) {
+  constructor({ number, vocabulary, source, read, kinds, respelled, steps, states, rows }) {
     /** @type {number} */
     this.number = number; // of the branch
     /** @type {number} */
@@ -24,7 +26,12 @@ export class Path {
     /** @type {number} */
     this.length = steps.length;
     /** @type {Record<string, Float32Array[][]>} */
-    this.rows = { cross: [], decoder_self: [] }; // kind -> [step][layer * heads + head]: the weights over the keys
+    this.rows = {}; // kind -> [step][layer * heads + head]: the weights over the keys
+    for (const kind of Object.keys(kinds)) if (KINDS[kind].rows === "target") this.rows[kind] = [];
+    // the kind that reads the source: cross-attention, or a recurrent network's alignment; none if that has no attention
+    this.sourceKind = Object.keys(this.rows).find((kind) => KINDS[kind].columns === "source");
+    // of a recurrent decoder: {row, limit, width}, its state before the first step and after each
+    this.states = states && { ...decodeStrips(states), width: states.width };
     /** @type {Set<number>} */
     this.requested = new Set(); // steps whose rows have been requested
     /** @type {any} */
@@ -34,7 +41,7 @@ export class Path {
 
   /** Whether the attention of a step has arrived. @param {number} step */
   has(step) {
-    return this.rows.cross[step] !== undefined;
+    return Object.values(this.rows).every((rows) => rows[step] !== undefined);
   }
 
   /**

@@ -118,6 +118,7 @@ export default function stepper(root, api) {
     step = Math.min(at ?? step, path.length);
     sentences.open(path, branch);
     heads.open(path);
+    showPanels();
     drawPanel();
     draw();
     if (temperature !== 1) requestDetails();
@@ -218,7 +219,7 @@ export default function stepper(root, api) {
     redraw: schedule,
   });
   const transport = createTransport({ move, isAtEnd: () => step >= path.length, force }, [
-    el("label", { class: "caption shading" }, `${t("Shade by")} `, sentences.shading),
+    sentences.shading,
     copyButton,
     copied,
   ]);
@@ -260,6 +261,12 @@ export default function stepper(root, api) {
       node.setAttribute("aria-pressed", String(node.dataset.panel === name));
     stage.replaceChildren(panels[name].root);
     drawPanel();
+  }
+  // A recurrent network has no layers to look through.
+  function showPanels() {
+    for (const node of panelButtons)
+      node.hidden = node.dataset.panel === "lens" && Boolean(path.states);
+    if (panel === "lens" && path.states) showPanel("branches");
   }
   const panes = el("div", { class: "panes" }, candidates.root, heads.root);
   const picture = {

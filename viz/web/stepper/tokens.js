@@ -35,6 +35,7 @@ export function createSentences(hooks) {
     "aria-label": t("Source shaded by"),
     onchange: hooks.redraw,
   });
+  const shadingField = el("label", { class: "caption shading" }, `${t("Shade by")} `, shading);
   let sourceChips = [],
     targetChips = [];
   /** @type {any} */
@@ -44,6 +45,7 @@ export function createSentences(hooks) {
   /** @param {Path} newPath @param {any} newBranch */
   function open(newPath, newBranch) {
     [path, branch] = [newPath, newBranch];
+    shadingField.hidden = Boolean(path.states); // there is one head at most
     sourceChips = path.source.map((token) =>
       el("span", { class: `${chipClass(token)} shaded` }, chipText(token)),
     );
@@ -71,10 +73,13 @@ export function createSentences(hooks) {
 
   /** Show a step. @param {number} current @param {import("./heads.js").Selection} selection */
   function step(current, { kind, layer, head }) {
-    const byHead = shading.value === "head" && kind === "cross";
+    const { sourceKind } = path,
+      byHead = shading.value === "head" && kind === sourceKind;
     let weights = null;
-    if (current < path.length && path.has(current))
-      weights = byHead ? path.row("cross", layer, head, current) : path.meanRow("cross", current);
+    if (sourceKind && current < path.length && path.has(current))
+      weights = byHead
+        ? path.row(sourceKind, layer, head, current)
+        : path.meanRow(sourceKind, current);
     targetChips.forEach((chip, i) => {
       chip.classList.toggle("ahead", i > current);
       chip.classList.toggle("next", i === current);
@@ -85,21 +90,23 @@ export function createSentences(hooks) {
       chip.style.setProperty("--p", weights ? (weights[i] / largest).toFixed(4) : "0");
       chip.title = weights ? t("attention {weight}", { weight: weights[i].toFixed(3) }) : "";
     });
-    const shader = byHead
-      ? t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })
-      : t("the mean of all heads");
+    const shader = path.states
+      ? t("the alignment")
+      : byHead
+        ? t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })
+        : t("the mean of all heads");
     const sentences = [
-      weights
-        ? t("Source shaded by {what} at this step; full colour is {p}.", {
-            what: shader,
-            p: formatPercent(largest),
-          })
-        : t("The sentence is complete."),
+      weights &&
+        t("Source shaded by {what} at this step; full colour is {p}.", {
+          what: shader,
+          p: formatPercent(largest),
+        }),
+      current >= path.length && t("The sentence is complete."),
       t("Decoding: {how}.", { how: branch.decoding }),
     ];
     if (root.querySelector(".given"))
       sentences.push(t("You chose the underlined tokens; the model did not."));
-    note.textContent = sentences.join(" ");
+    note.textContent = sentences.filter(Boolean).join(" ");
   }
 
   /** Show a forced token at once, while the server decodes the rest. @param {number} current @param {string} text */
@@ -108,10 +115,10 @@ export function createSentences(hooks) {
     target.append(el("span", { class: "chip starts next waiting" }, chipText({ text })));
   }
 
-  /** Shade the source by the selected head, if it is of cross-attention. @param {string} kind */
-  const select = (kind) => kind === "cross" && (shading.value = "head");
+  /** Shade the source by the selected head, if that reads the source. @param {string} kind */
+  const select = (kind) => kind === path.sourceKind && (shading.value = "head");
 
-  return { root, note, shading, open, step, expect, select };
+  return { root, note, shading: shadingField, open, step, expect, select };
 }
 
 /**

@@ -1,0 +1,14 @@
+// Vectors as strips of cells (viz/wire/inside.py): a cell of several numbers holds the one of the largest absolute value.
+
+/**
+ * Decode strips: a function from a row to its cells, and the value at full colour.
+ * @param {{cells: number, unit: number, data: string}} strips
+ */
+export function decodeStrips({ cells, unit, data }) {
+  const bytes = Int8Array.from(atob(data), (character) => character.charCodeAt(0));
+  const all = Array.from(bytes, (value) => value * unit);
+  return {
+    row: (/** @type {number} */ index) => all.slice(index * cells, (index + 1) * cells),
+    limit: 127 * unit,
+  };
+}
