@@ -165,6 +165,7 @@ def test_a_test_hides_each_source_word_and_names_what_matters(app_url, open_page
     expect(page.locator(".thumbnails.decided")).to_have_count(1)
     left = page.locator(".side.source .badge.without").all_inner_texts()
     assert len(left) == 10 and all(left)
+    expect(page.locator(".atlas-explorer > .sr-only[role=status]")).to_contain_text(verdict)
     page.locator(".answer .foot .link").first.click()
     expect(page.locator("#panel-why-tokens")).to_be_visible()
     use_modules(page, "store/store.js")

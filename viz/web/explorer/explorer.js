@@ -19,6 +19,7 @@ import { cellsOf, headsThatLook, isNone, litWeights, verdictOf } from "./lit.js"
 import { createMaps } from "./maps.js";
 import * as model from "./model.js";
 import * as states from "./state.js";
+import { createPlayer } from "./sound.js";
 import { createTest } from "./test.js";
 import { Trace } from "./trace.js";
 import { createAnswer } from "./views/answer.js";
@@ -28,6 +29,7 @@ import { createChips, createSlots } from "./views/chips.js";
 import { NONE } from "./views/frame.js";
 import { createSentence } from "./views/sentence.js";
 import * as colouring from "./views/scale.js";
+import { createTree } from "./views/tree.js";
 import { createViews } from "./views/views.js";
 import * as words from "./words.js";
 
@@ -83,6 +85,7 @@ export default function explorer(root, api) {
     pieces = button("", () => update(states.togglePieces(scene.state)), { class: "link pieces" }),
     status = el("p", { class: "status", role: "status" }),
     summary = el("p", { class: "sr-only", "aria-live": "polite" }),
+    news = el("p", { class: "sr-only", role: "status" }), // of the lit word
     legend = el("div", { class: "legend" }),
     tip = el("p", { class: "tip" });
   const maps = createMaps({ scene, ask, isPointed, show: showPart, tell });
@@ -105,6 +108,7 @@ export default function explorer(root, api) {
     root,
     hover: describeCell,
     pin: (row, column) => scene.map && pin(scene.map, row, column),
+    play: playRow,
     update,
     pairs,
     ask,
@@ -124,6 +128,7 @@ export default function explorer(root, api) {
   const pointByHand = (at) => {
     demo.stop();
     point(at);
+    if (sentence.root.contains(document.activeElement)) tellLit();
   };
   const sentence = createSentence({ point: pointByHand, pin: pinWord, test: testWord, letGo }),
     lines = createPicture(sentence.root, {
@@ -172,6 +177,8 @@ export default function explorer(root, api) {
       if (scene.trace) draw(scene.state);
     },
   });
+  const player = createPlayer();
+  const tree = createTree({ scene, ...maps, show: showHead, play });
   const about = el("details", { class: "about" }, [
     el("summary", {}, t("About this head")),
     el("p", {}, pattern, names),
@@ -187,6 +194,7 @@ export default function explorer(root, api) {
         el("div", { class: "bar" }, controls.kind),
         headsPicture,
         tip,
+        tree.root,
       ]),
       section("detail-pane", t("Selected head"), [
         el("div", { class: "detail-head" }, [
@@ -212,9 +220,10 @@ export default function explorer(root, api) {
     isInApp && cards.root,
     el("div", { class: "actions" }, exports, help.button),
     summary,
+    news,
     help.root,
   ];
-  const acts = { update, step, toggleHeads, test: testWord, letGo };
+  const acts = { update, step, toggleHeads, test: testWord, letGo, hush: player.stop };
   listenKeys(root, { scene, acts, thumbnails, views, help });
 
   // --- what is drawn ----------------------------------------------------------------------------------------------
@@ -285,6 +294,7 @@ export default function explorer(root, api) {
         beside: state.view === "compare" ? views.compare.referenceText() : "",
       };
     maps.askAhead();
+    tree.draw();
     summarise();
   }
 
@@ -484,6 +494,12 @@ export default function explorer(root, api) {
     if (isInApp) drawCards(lit);
   }
 
+  // Tell a screen reader of the lit word: the verdict of its test, or what it attends to.
+  function tellLit() {
+    const lit = litWeights(scene.wordMap, litAt());
+    news.textContent = answer.verdict() || (lit ? words.litReading(shownState(), lit) : "");
+  }
+
   // Draw the cards, which are about the lit translated word.
   function drawCards(lit) {
     const { trace, state, wordMap } = scene,
@@ -597,7 +613,9 @@ export default function explorer(root, api) {
     if (row === null || !canTest()) return;
     scene.last = { ...NONE, row };
     const hadFocus = document.activeElement?.matches(".test-it");
+    news.textContent = t("Hiding one word after the other …");
     await test.run(scene.trace, scene.wordMap, row);
+    tellLit();
     if (hadFocus && document.activeElement === document.body) sentence.focusLit();
   }
 
@@ -740,6 +758,35 @@ export default function explorer(root, api) {
     showPinned();
   }
 
+  // Show a head {kind, layer, head}, and pin {map, row, column}, unless that is null.
+  function showHead(head, pinned) {
+    const alone = { ...head, heads: [], combine: "single", overlay: "" },
+      isShown = ([name, value]) => String(scene.state[name]) === String(value);
+    if (!Object.entries(alone).every(isShown)) update(alone);
+    if (!pinned) return;
+    const { map, ...place } = pinned,
+      unpinned = { ...scene.state, query: null, key: null };
+    setState(states.togglePin(unpinned, map, scene.trace, place));
+    showPinned();
+  }
+
+  // Play weights, 0 to 1, as sound.
+  function play(weights) {
+    if (!player.play(weights)) tell(t("This browser plays no sound."));
+  }
+
+  // Play a row of a map.
+  function playRow({ values, columns, range }, row) {
+    const width = columns.length,
+      largest = range?.[1] ?? 1;
+    play(
+      Array.from(
+        values.subarray(row * width, (row + 1) * width),
+        (value) => Math.abs(value) / largest,
+      ),
+    );
+  }
+
   // Whether a cell of a large map is pointed at.
   function isPointed(row, column) {
     const at = views.large.cursor();
@@ -780,6 +827,7 @@ export default function explorer(root, api) {
     const isShownKind = ({ kind }) => kind === state.kind;
     if (!map || trace !== scene.trace || thumbnails?.some(isShownKind)) draw();
     else if (strips?.some(isShownKind)) drawHeads();
+    tree.draw();
     if (scene.map?.pyramid) views.large.redraw(); // its tiles are requested first
     maps.askAhead();
     if (cell && trace === scene.trace && isPointed(cell.row, cell.column))

@@ -26,6 +26,7 @@ const KEYS = [
   ["d", say("go to the map, lines or text; a: back to the atlas")],
   [say("Shift + t"), say("test the lit word by hiding source words; on a word, t alone does")],
   ["Enter, r, k", say("on the map: pin the cell, its row, its column")],
+  ["n", say("on the map and in the tree: play the row as sound; Esc stops it")],
   ["Esc", say("unpin; let go of the lit word; close this")],
 ];
 const MARKS = [
@@ -81,10 +82,11 @@ export function createHelp(scene, app) {
  * Listen to the explorer's keys.
  * @param {HTMLElement} root
  * @param {{scene: any, acts: any, thumbnails: any, views: any, help: any}} setup acts: the explorer's update(changes),
- *   step(down, right), toggleHeads(pairs), test() and letGo()
+ *   step(down, right), toggleHeads(pairs), test(), letGo(), and hush(), which stops the sound and returns
+ *   whether there was one
  */
 export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
-  const { update, step, toggleHeads, test, letGo } = acts;
+  const { update, step, toggleHeads, test, letGo, hush } = acts;
   const after = (all, value) => all[(all.indexOf(value) + 1) % all.length];
 
   function move(down, right, event) {
@@ -120,6 +122,7 @@ export function listenKeys(root, { scene, acts, thumbnails, views, help }) {
     else if (key === "a") thumbnails.focus(layer, head);
     else if (key === "T") test();
     else if (key === "Escape") {
+      if (hush()) return true;
       letGo();
       update({ query: null, key: null, heads: [] });
     } else if (key === "?") help.open();

@@ -15,6 +15,7 @@ const strong = (text) => el("strong", {}, text);
 const bar = (name, share, kind) =>
   el("li", { class: kind }, [
     el("span", { class: "name", dir: "auto" }, name),
+    " ",
     el("span", { class: "bar" }, el("i", { style: `width: ${(100 * share).toFixed(1)}%` })),
     el("span", { class: "value" }, formatPercent(share)),
   ]);
@@ -38,7 +39,7 @@ export function createAnswer(hooks) {
     play = button(t("Show me"), hooks.play, { class: "link play" });
   const root = el(
     "section",
-    { class: "answer", "aria-live": "polite", "aria-label": t("The answer") },
+    { class: "answer", "aria-label": t("The answer") },
     body,
     el("div", { class: "foot" }, why, play),
   );
@@ -172,6 +173,11 @@ export function createAnswer(hooks) {
 
   return {
     root,
+    /** Return the question and the verdict of the test that is shown, "" without one. */
+    verdict: () =>
+      [...body.querySelectorAll("h2:has(+ .verdict), .verdict")]
+        .map(({ textContent }) => textContent)
+        .join(" "),
     /** @param {any} about lit, who, isWriting, isSource, canTest, canPlay, test, testing, effects, result, heads, problem; see explorer.js */
     draw(about) {
       play.hidden = !about.canPlay;

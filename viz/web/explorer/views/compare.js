@@ -56,7 +56,7 @@ function similarityTable({ words, cosine, others, error }, word) {
  */
 export function createCompare(setup) {
   const { scene, update, mapOf, lackingThumbnails, pairs, ask, compareWithText } = setup;
-  const quiet = { hover: () => {}, pin: () => {} };
+  const quiet = { hover: () => {}, pin: () => {}, play: () => {} };
   const left = createDetail(quiet),
     right = createDetail(quiet);
   const mode = createSegmented(

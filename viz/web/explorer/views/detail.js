@@ -29,7 +29,8 @@ function heatmapFigure({ map, colouring, size }) {
 
 /**
  * Create a map.
- * @param {any} hooks hover(row, column) and pin(row, column), with null for a whole column or row; hover(null, null) on leaving
+ * @param {any} hooks hover(row, column) and pin(row, column), with null for a whole column or row; hover(null, null) on leaving;
+ *   play(map, row)
  */
 export function createDetail(hooks) {
   const stage = createStage(hooks),
@@ -59,6 +60,7 @@ export function createDetail(hooks) {
     else if (key === "Enter" || key === " ") hooks.pin(row, column);
     else if (key === "r") hooks.pin(row, null);
     else if (key === "k") hooks.pin(null, column);
+    else if (key === "n") hooks.play(current.map, row);
     else return false;
   });
 
