@@ -31,6 +31,7 @@ from attention_atlas.model.serve.cores import run_in_new_thread
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.pieces import PieceTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
+from attention_atlas.model.text.words import WordVocabulary
 from attention_atlas.model.trace import is_integer
 from attention_atlas.model.trace.directions import Languages, parse_direction
 from attention_atlas.model.trace.recipe import ToyRecipe
@@ -230,7 +231,7 @@ def read_tokenizer(folder: Path, entry: object) -> TextTokenizer:
             return Tokenizer.load(path)
         if not isinstance(entry, dict):
             raise ValueError(f'"tokenizer" must be an object, found {entry!r:.100}')
-        return PieceTokenizer.read(folder, entry)
+        return (WordVocabulary if entry.get("kind") == "words" else PieceTokenizer).read(folder, entry)
 
 
 def check_fit(

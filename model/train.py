@@ -99,9 +99,9 @@ class Trainer:
             group["lr"] = config.learning_rate_at(state.update)
         half = torch.autocast(self.device.type, torch.bfloat16) if config.bf16 else contextlib.nullcontext()
         with half:
-            summed = self.loss(batch.source, batch.inputs, batch.outputs)
+            summed = self.loss(batch.source, batch.inputs, batch.outputs, with_plain=True)
         # DistributedDataParallel averages gradients over processes, but the loss is a mean over all tokens.
-        (summed * (self.world_size / batch.tokens)).backward()
+        (summed[0] * (self.world_size / batch.tokens)).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -142,16 +142,21 @@ def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = No
         if state.update % LOG_EVERY == 0 or last:
             trainer.synchronize()
             if chief:
-                loss = state.loss_sum.item() / state.tokens
+                loss, unsmoothed = (state.loss_sum / state.tokens).tolist()
                 log.write(
                     update=state.update,
                     epoch=state.epoch,
                     loss=loss,
+                    unsmoothed=unsmoothed,
                     tokens=state.tokens,
                     seconds=round(state.seconds, 2),
                     learning_rate=config.learning_rate_at(state.update),
                 )
-                bar.set_postfix(loss=f"{loss:.3f}", tokens_per_second=f"{state.tokens / state.seconds:.0f}")
+                bar.set_postfix(
+                    loss=f"{loss:.3f}",
+                    unsmoothed=f"{unsmoothed:.3f}",
+                    tokens_per_second=f"{state.tokens / state.seconds:.0f}",
+                )
             state.start_window()
         if recorded and history.is_due(state.update, config.max_updates, is_continuation=recorded.is_continuation):
             trainer.synchronize()

@@ -44,7 +44,9 @@ def main(argv: list[str] | None = None) -> None:
         lines = list(lines)
         if len(lines) != 1:
             raise ValueError(f"--attention takes one text, found {len(lines)}")
-        trace = translator.translate(lines[0], direction, beam=args.beam, length_penalty=args.length_penalty)
+        trace = translator.translate(
+            lines[0], direction, beam=args.beam, length_penalty=args.length_penalty, max_length=args.max_length
+        )
         replace_file(args.attention, partial(storage.write_npz, trace))
     chunk_size = 1 if not args.text and sys.stdin.isatty() else CHUNK  # a person who types waits for each answer
     done = 0
@@ -57,8 +59,8 @@ def main(argv: list[str] | None = None) -> None:
 
 def _write_traces(args: argparse.Namespace) -> None:
     """Write each line's trace into the folder, named by the line's number, unless it is there already."""
-    if args.beam > 1 or args.attention or args.json:
-        raise ValueError("--traces are of greedy decoding, and go without --beam, --attention and --json")
+    if args.beam > 1 or args.max_length or args.attention or args.json:
+        raise ValueError("--traces are of greedy decoding, and go without --beam, --max-length, --attention and --json")
     translator = Translator.load(args.checkpoint, args.device)
     direction = translator.check_direction(args.direction)
     first = processes.rank() == 0
@@ -106,7 +108,12 @@ def translate(
     rows = [i for i, ids in enumerate(sources) if ids]
     ids = [sources[i] for i in rows]
     targets = translator.generate(
-        ids, direction, batch_size=args.batch_size, beam=args.beam, length_penalty=args.length_penalty
+        ids,
+        direction,
+        batch_size=args.batch_size,
+        beam=args.beam,
+        length_penalty=args.length_penalty,
+        max_length=args.max_length,
     )
     results = [
         {"source": line, "translation": "", "tokens": [], "log_probabilities": [], "finished": True} for line in lines
@@ -147,6 +154,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--direction", help="such as de-en; default: the checkpoint's first")
     add("--beam", type=int, default=1, help="width of the beam search, 1 to 8; 1, the default, is greedy decoding")
     add("--length-penalty", type=float, default=0.0, help="alpha of the beam search's length penalty, default 0")
+    add("--max-length", type=integer(), help="tokens of a translation; default: ten more than twice the source's")
     add("--batch-size", type=integer(), default=64, help="sentences translated together, default 64")
     add(
         "--json",

@@ -25,6 +25,7 @@ class Request:
 
     target  y1 .. yT of a forced target; None: decode
     prefix  the ids that decoding continues; (): those that every translation in this direction starts with
+    max_length  the most tokens that the translation may have; None: by the source's length
     """
 
     text: str
@@ -34,6 +35,7 @@ class Request:
     decoding: Decoding = GREEDY
     target: tuple[int, ...] | None = None
     prefix: tuple[int, ...] = ()
+    max_length: int | None = None
 
 
 def build_trace(

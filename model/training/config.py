@@ -15,7 +15,7 @@ class TrainConfig:
     max_updates: int = 10_000
     tokens_per_batch: int = 2048  # target tokens, padding included, over all processes
     learning_rate: float = 1e-3  # the peak, reached at the end of the warm-up
-    warmup_updates: int = 800
+    warmup_updates: int = 800  # 0: a constant rate, but for the cool-down
     cooldown_updates: int = 2000  # linear decay to zero over the last updates
     label_smoothing: float = 0.1
     clip_norm: float = 1.0
@@ -34,13 +34,13 @@ class TrainConfig:
         for name in (
             "max_updates",
             "tokens_per_batch",
-            "warmup_updates",
             "evaluate_every",
             "save_every",
             "dev_sentences",
             "max_pair_length",
         ):
             check_whole_number(name, getattr(self, name), 1)
+        check_whole_number("warmup_updates", self.warmup_updates, 0)
         check_whole_number("cooldown_updates", self.cooldown_updates, 0, self.max_updates)
         check_whole_number("seed", self.seed, 0)
         for name, times in self.repeats:
@@ -56,9 +56,11 @@ class TrainConfig:
         """Return the learning rate of an update, counted from 1.
 
         Linear warm-up, then the inverse square root (Vaswani et al. 2017, equation 3), times a linear decay to zero
-        over the last `cooldown_updates`. Before the cool-down it does not depend on max_updates, so a run may be
-        extended.
+        over the last `cooldown_updates`. Without warm-up the rate is constant until the cool-down. Before the cool-down
+        it does not depend on max_updates, so a run may be extended.
         """
-        rate = self.learning_rate * min(update / self.warmup_updates, (self.warmup_updates / update) ** 0.5)
+        rate = self.learning_rate
+        if self.warmup_updates:
+            rate *= min(update / self.warmup_updates, (self.warmup_updates / update) ** 0.5)
         remaining = self.max_updates - update + 1
         return rate * min(1.0, remaining / (self.cooldown_updates + 1))

@@ -18,26 +18,32 @@ class SummedLoss(nn.Module):
         self.model: AnyNetwork = model
         self.label_smoothing: float = label_smoothing
 
-    def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """Return the loss as a scalar. source [batch, source]; inputs, outputs [batch, target]."""
+    def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor, *, with_plain: bool = False) -> Tensor:
+        """Return the loss as a scalar. source [batch, source]; inputs, outputs [batch, target].
+
+        with_plain: return [2], the loss and the cross-entropy without smoothing, which has no gradient.
+        """
         hidden, _ = self.model.decode(inputs, self.model.encode(source))
-        pad_id, is_training = self.model.config.pad_id, torch.is_grad_enabled()
+        is_training = torch.is_grad_enabled()
         if is_training and outputs.device.type != "cpu":
             # Finding the tokens would wait for the device, which would then wait for the next update.
             hidden, targets = hidden.flatten(0, 1), outputs.flatten()
         else:
-            is_token = outputs != pad_id
+            is_token = outputs != self.model.config.pad_id
             hidden, targets = hidden[is_token], outputs[is_token]  # padding is not projected
         # Without a backward pass, the logits [tokens, vocabulary] need not exist at once.
         parts = [slice(None)] if is_training else blocks(len(targets), self.model.config.num_target_tokens)
-        losses = [
-            F.cross_entropy(
-                self.model.project(hidden[part]).float(),
-                targets[part],
-                ignore_index=pad_id,
-                label_smoothing=self.label_smoothing,
-                reduction="sum",
-            )
-            for part in parts
-        ]
-        return torch.stack(losses).sum()
+        losses = torch.stack([self._losses(hidden[part], targets[part]) for part in parts]).sum(0)
+        return losses if with_plain else losses[0]
+
+    def _losses(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss and the plain cross-entropy of some tokens, [2]; padding counts as nothing."""
+        log_probability = self.model.project(hidden).float().log_softmax(-1)
+        pad_id = self.model.config.pad_id
+        plain = F.nll_loss(log_probability, targets, ignore_index=pad_id, reduction="sum")
+        loss = plain
+        if self.label_smoothing:
+            # The cross-entropy of the uniform distribution.
+            uniform = -(log_probability.mean(-1) * (targets != pad_id)).sum()
+            loss = (1 - self.label_smoothing) * plain + self.label_smoothing * uniform
+        return torch.stack((loss, plain.detach()))

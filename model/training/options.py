@@ -24,7 +24,7 @@ MODEL = (
     "max_length",
 )
 TRAIN = tuple(field.name for field in fields(TrainConfig) if type(field.default) in (int, float))
-DIRECTIONS, VOCABULARY_SIZE = ("de-en",), 8000
+DIRECTIONS, VOCABULARY_SIZE, WORDS = ("de-en",), 8000, "words"
 ON_RESUME = ("max_updates", "cooldown_updates", "evaluate_every")
 
 
@@ -71,7 +71,12 @@ def parse(argv: list[str] | None, description: str, source: Source = CORPORA) ->
         nargs="+",
         help="learn the pieces from these directions' corpora; default: --directions",
     )
-    add("--tokenizer-algorithm", choices=("unigram", "bpe"), default="unigram")
+    add(
+        "--tokenizer-algorithm",
+        choices=("unigram", "bpe", WORDS),
+        default="unigram",
+        help="words: the most frequent words between blanks, others are unknown; default unigram",
+    )
     add("--vocabulary-size", type=integer(), help=f"default {VOCABULARY_SIZE}")
     add("--family", choices=tuple(NETWORKS), help=f"which network to train; default {DEFAULT}")
     add("--no-attention", action="store_true", help="of the family gru: the decoder has one vector of the source")
@@ -81,6 +86,7 @@ def parse(argv: list[str] | None, description: str, source: Source = CORPORA) ->
     defaults |= {name: getattr(source.config(), name) for name in (*TRAIN, *source.added)}
     for name, default in defaults.items():
         note = " (may be changed on --resume)" if name in (*ON_RESUME, *source.added) else ""
+        note += "; 0: a constant learning rate until the cool-down" if name == "warmup_updates" else ""
         add(option(name), type=type(default), help=f"default {default}{note}")
     args = parser.parse_args(argv)
     args.repeat = [(name, float(times)) for name, times in args.repeat]
@@ -101,7 +107,9 @@ def options_set(args: argparse.Namespace, names: Iterable[str]) -> dict:
 def sizes(args: argparse.Namespace) -> dict:
     """Return the network's settings on the command line, by the fields of its config."""
     flags = {"norm_first": args.post_norm, "attention": args.no_attention}
-    sizes = options_set(args, ("vocabulary_size", *MODEL))
+    # A vocabulary of words may be smaller than the size that was asked for.
+    exact = () if args.tokenizer_algorithm == WORDS else ("vocabulary_size",)
+    sizes = options_set(args, (*exact, *MODEL))
     return sizes | {name: False for name, is_given in flags.items() if is_given}
 
 

@@ -13,6 +13,7 @@ from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
+from attention_atlas.model.text.words import WordVocabulary
 from attention_atlas.model.training import options
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.source import Source
@@ -109,18 +110,24 @@ def resume_run(args: argparse.Namespace, source: Source) -> None:
     _write(args.run, shape, replace(config, **options.changed(args, source)), tokenizer)
 
 
-def _train_tokenizer(args: argparse.Namespace, splits: list[Splits], source: Source) -> Tokenizer:
+def _train_tokenizer(args: argparse.Namespace, splits: list[Splits], source: Source) -> Tokenizer | WordVocabulary:
     """Train a tokenizer for all languages of the corpora on their training parts."""
     if args.tokenizer_directions:
         splits = source.find(args, args.tokenizer_directions)
     corpora, size = [each.train for each in splits], args.vocabulary_size or options.VOCABULARY_SIZE
-    tokenizer = Tokenizer.train(
-        sorted({side for corpus in corpora for pair in corpus.pairs for side in pair}),
-        vocabulary_size=size,
-        languages=sorted({language for corpus in corpora for language in corpus.languages if language}),
-        algorithm=args.tokenizer_algorithm,
-        exact=args.vocabulary_size is not None,
-    )
+    sentences = sorted({side for corpus in corpora for pair in corpus.pairs for side in pair})
+    languages = sorted({language for corpus in corpora for language in corpus.languages if language})
+    tokenizer: Tokenizer | WordVocabulary
+    if args.tokenizer_algorithm == options.WORDS:
+        tokenizer = WordVocabulary.train(sentences, vocabulary_size=size, languages=languages)
+    else:
+        tokenizer = Tokenizer.train(
+            sentences,
+            vocabulary_size=size,
+            languages=languages,
+            algorithm=args.tokenizer_algorithm,
+            exact=args.vocabulary_size is not None,
+        )
     if len(tokenizer) < size:
         print(f"the vocabulary has {len(tokenizer):,} pieces, as many as the corpus gives, in place of {size:,}")
     return tokenizer

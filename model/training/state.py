@@ -27,7 +27,8 @@ class TrainingState:
         self.update = 0  # finished updates
         self.epoch = 0
         self.batch = 0  # batches of this epoch already used
-        self.loss_sum = torch.zeros((), device=next(model.parameters()).device)
+        # Of the minimised loss, and of the cross-entropy without label smoothing.
+        self.loss_sum = torch.zeros(2, device=next(model.parameters()).device)
         self.start_window()
         self.average = [p.detach().clone() for p in model.parameters()] if average_decay else []
 
@@ -63,7 +64,7 @@ class TrainingState:
         tensors["random.cpu"] = torch.get_rng_state()
         if (kind := self.loss_sum.device.type) != "cpu":
             tensors[f"random.{kind}"] = torch.get_device_module(kind).get_rng_state()
-        position = json.dumps({name: getattr(self, name) for name in POSITION} | {"loss_sum": self.loss_sum.item()})
+        position = json.dumps({name: getattr(self, name) for name in POSITION} | {"loss_sum": self.loss_sum.tolist()})
         tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         replace_file(path, lambda partial: save_file(tensors, partial, metadata={"place": position}))
 
@@ -75,7 +76,7 @@ class TrainingState:
             self._load_tensors(file)
             self.update, self.epoch, self.batch = position["update"], position["epoch"], position["batch"]
         self.tokens, self.seconds = position.get("tokens", 0), position.get("seconds", 0.0)  # older states lack them
-        self.loss_sum.fill_(position.get("loss_sum", 0.0))
+        self.loss_sum.copy_(torch.tensor(position.get("loss_sum", 0.0)))  # a number in older states
 
     def _load_tensors(self, file) -> None:
         for i, (name, parameter) in enumerate(self.model.named_parameters()):

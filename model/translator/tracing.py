@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def trace_requests(translator: Translator, requests: Sequence[Request]) -> list[TranslationTrace]:
-    """Return the traces of requests with equal interventions, decoding and forced prefixes, decoded in one batch.
+    """Return the traces of requests with equal decoding, limits and forced prefixes, read in one batch.
 
     A batch too large for the device's memory is halved. A single text too large for it goes through a copy of the
     model on the CPU; where the model is too large to copy, Refusal is raised.
@@ -94,13 +94,14 @@ def decode_and_record(
             interventions=interventions,
             length_penalty=request.decoding.length_penalty,
             prefix=prefix,
+            max_length=request.max_length,
         )
         ids = [list(search.hypotheses[0].ids) for search in searches]
         inputs = translator.pad([[tokenizer.begin_id, *row[:-1]] for row in ids])
         output = model(translator.pad(sources), inputs, interventions=changes, record=long_text is None)
         return ids, with_distributions(model, output, ids, interventions, long_text)
     memory = model.encode(translator.pad(sources), interventions=changes, record=long_text is None)
-    limits, continuation = translator.step_limits(sources, prefix), None
+    limits, continuation = translator.step_limits(sources, prefix, request.max_length), None
     if request.target is not None:
         # The forced prefix is read in one pass, as in greedy decoding.
         prefix = forced[: len(request.target) - 1] if request.target[: len(forced)] == forced else ()

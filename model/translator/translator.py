@@ -211,10 +211,17 @@ class Translator:
         """Return the most tokens a translation may have, its prefix included: 10 more than twice the source's."""
         return min(self.max_tokens - 1, 2 * source_length + 10)
 
-    def step_limits(self, sources: Sequence[Sequence[int]], prefix: Sequence[int] = ()) -> list[int]:
+    def step_limits(
+        self, sources: Sequence[Sequence[int]], prefix: Sequence[int] = (), max_length: int | None = None
+    ) -> list[int]:
         """Return the most tokens that each translation may add to a prefix; a long prefix gets at least ten steps if
-        the model reaches that far."""
+        the model reaches that far.
+
+        max_length: of the whole translation, `</s>` included; at least one token is added to a prefix.
+        """
         longest = self.max_tokens - 1 - len(prefix)
+        if max_length is not None:
+            longest = min(longest, max(check_count("max_length", max_length) - len(prefix), 1))
         return [min(max(self.step_limit(len(ids)) - len(prefix), 10), longest) for ids in sources]
 
     def pad(self, sequences: list[list[int]]) -> Tensor:
@@ -445,12 +452,14 @@ class Translator:
         batch_size: int = 64,
         beam: int = 1,
         length_penalty: float = 0.0,
+        max_length: int | None = None,
     ) -> list[str]:
         """Return the translations of many texts, without maps, in the order of the texts.
 
         batch_size       texts in one pass, sorted by length
         beam             the width of the search, 1 to 8; 1 is greedy decoding
         length_penalty   as in model.decode.beam.beam_search
+        max_length       the most tokens of a translation, `</s>` included; None: ten more than twice the source's
 
         An empty text has an empty translation. Raises ValueError for a text or a setting that cannot be used.
         """
@@ -462,6 +471,7 @@ class Translator:
             batch_size=batch_size,
             beam=beam,
             length_penalty=length_penalty,
+            max_length=max_length,
         )
         translations = dict(zip(rows, map(self.tokenizer.decode, targets)))
         return [translations.get(i, "") for i in range(len(texts))]
@@ -474,6 +484,7 @@ class Translator:
         batch_size: int = 64,
         beam: int = 1,
         length_penalty: float = 0.0,
+        max_length: int | None = None,
     ) -> list[list[int]]:
         """Return the target ids y1 .. yT of source ids (as encode() gives them), with `</s>` unless cut by length.
 
@@ -487,13 +498,13 @@ class Translator:
         def decode(rows: Sequence[int]) -> list[list[int]]:
             batch = [sources[i] for i in rows]
             if beam > 1:
-                searches = self.beam(batch, direction, width=beam, length_penalty=length_penalty)
+                searches = self.beam(batch, direction, width=beam, length_penalty=length_penalty, max_length=max_length)
                 return [list(search.hypotheses[0].ids) for search in searches]
             with torch.inference_mode():
                 targets = greedy(
                     self.model,
                     self.model.encode(self.pad(batch), interventions=self.changes),
-                    self.step_limits(batch, prefix),
+                    self.step_limits(batch, prefix, max_length),
                     begin_id=self.tokenizer.begin_id,
                     end_id=self.tokenizer.end_id,
                     prefix=prefix,
@@ -531,12 +542,13 @@ class Translator:
         keep_pruned: bool = False,
         interventions: Changes = NO_INTERVENTIONS,
         prefix: Sequence[int] = (),
+        max_length: int | None = None,
     ) -> list[BeamResult]:
         """Search a batch of source ids (as encode() gives them) with a beam.
 
-        The options are those of model.decode.beam.beam_search. prefix: the ids that all hypotheses begin with; empty:
-        those that every translation in this direction begins with. Raises Refusal for a prefix that ends the sentence
-        or leaves no token to add.
+        The options are those of model.decode.beam.beam_search, and max_length, as in translate_batch(). prefix: the ids
+        that all hypotheses begin with; empty: those that every translation in this direction begins with. Raises
+        Refusal for a prefix that ends the sentence or leaves no token to add.
         """
         if not (sources := self._check_sources(sources)):
             return []
@@ -553,7 +565,7 @@ class Translator:
         return beam_search(
             self.model,
             self.model.encode(self.pad(sources), interventions=interventions),
-            self.step_limits(sources, prefix),
+            self.step_limits(sources, prefix, max_length),
             begin_id=self.tokenizer.begin_id,
             end_id=self.tokenizer.end_id,
             width=width,
@@ -574,16 +586,24 @@ class Translator:
         interventions: Changes = NO_INTERVENTIONS,
         beam: int = 1,
         length_penalty: float = 0.0,
+        max_length: int | None = None,
     ) -> TranslationTrace:
         """Translate one text and return everything that happened inside.
 
         direction       such as "de-en"; None: the checkpoint's first
         interventions   changes of the pass, such as Interventions(heads_off=[("cross", 2, 4)])
-        beam, length_penalty   as in translate_batch()
+        beam, length_penalty, max_length   as in translate_batch()
 
         Raises ValueError as trace() does.
         """
-        return self.trace(text, direction, interventions=interventions, beam=beam, length_penalty=length_penalty)
+        return self.trace(
+            text,
+            direction,
+            interventions=interventions,
+            beam=beam,
+            length_penalty=length_penalty,
+            max_length=max_length,
+        )
 
     def trace(
         self,
@@ -596,6 +616,7 @@ class Translator:
         interventions: Changes = NO_INTERVENTIONS,
         beam: int = 1,
         length_penalty: float = 0.0,
+        max_length: int | None = None,
     ) -> TranslationTrace:
         """Translate a text or source ids, or force a target in whole or in part, and return the trace.
 
@@ -611,8 +632,10 @@ class Translator:
         Raises ValueError for a text, ids, a target or interventions that cannot be used, and Busy when more requests
         wait than the limits allow.
         """
-        if target is not None and (prefix is not None or (beam, length_penalty) != (1, 0.0)):
-            raise ValueError("a target is the whole of a translation: give it without prefix, beam and length_penalty")
+        if target is not None and (prefix is not None or (beam, length_penalty, max_length) != (1, 0.0, None)):
+            raise ValueError(
+                "a target is the whole of a translation: give it without prefix, beam, length_penalty and max_length"
+            )
         prefix = self._encode_prefix(prefix, direction) if target is None else ()
         if isinstance(target, str):
             target = self.encode_target(target, direction)
@@ -621,12 +644,12 @@ class Translator:
         if target is not None:
             target = tuple(self.check_target(target))
         decoding = Decoding(beam, length_penalty, len(prefix if target is None else target))
-        request = self._request(text, direction, interventions, decoding, source_ids)
+        request = replace(self._request(text, direction, interventions, decoding, source_ids), max_length=max_length)
         if target is not None or prefix:
             return trace_requests(self, [replace(request, target=target, prefix=prefix)])[0]
         # A long text is read alone: padding would change the order of sums in its maps.
         alone = object() if is_long(self, request) else None
-        key = (request.interventions, decoding, self.forced_prefix(request.direction), alone)
+        key = (request.interventions, decoding, max_length, self.forced_prefix(request.direction), alone)
         return self._batcher(request, length=len(request.source_ids), key=key)
 
     def trace_batch(

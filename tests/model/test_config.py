@@ -54,7 +54,7 @@ def test_model_sizes_are_checked(field, value):
         ("max_updates", 0),
         ("tokens_per_batch", -1),
         ("learning_rate", 0),
-        ("warmup_updates", 0),
+        ("warmup_updates", -1),
         ("cooldown_updates", 11),
         ("label_smoothing", 1.0),
         ("clip_norm", 0.0),
@@ -101,5 +101,7 @@ def test_learning_rate_warms_up_decays_and_cools_down():
     assert rates[399] == pytest.approx(0.5e-3)  # sqrt(100 / 400)
     assert all(a > b > 0 for a, b in pairwise(rates[100:]))
     assert rates[-1] < 1e-5
+    constant = TrainConfig(learning_rate=1e-4, warmup_updates=0, max_updates=1000, cooldown_updates=0)
+    assert {constant.learning_rate_at(update) for update in range(1, 1001)} == {1e-4}
     longer = TrainConfig(learning_rate=1e-3, warmup_updates=100, max_updates=5000, cooldown_updates=200)
     assert [longer.learning_rate_at(u) for u in range(1, 800)] == rates[:799]  # a run may be prolonged

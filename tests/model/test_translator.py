@@ -106,6 +106,24 @@ def test_a_translation_stops_at_its_length_limit(tiny_translator):
         assert trace.finished or len(trace.target_ids) == tiny_translator.step_limit(len(trace.source_ids))
 
 
+def test_a_length_limit_holds_for_traces_batches_and_beams(tiny_translator):
+    free = tiny_translator.translate(SENTENCES[0])
+    assert len(free.target_ids) > 3
+    cut = tiny_translator.translate(SENTENCES[0], max_length=3)
+    assert cut.target_ids == free.target_ids[:3] and not cut.finished
+    assert tiny_translator.translate(SENTENCES[0]).target_ids == free.target_ids
+    assert all(len(trace.target_ids) <= 2 for trace in [tiny_translator.translate(SENTENCES[0], beam=3, max_length=2)])
+    ids = [tiny_translator.encode(text) for text in TEXTS]
+    for beam in (1, 2):
+        assert max(map(len, tiny_translator.generate(ids, beam=beam, max_length=3))) == 3
+    assert (
+        tiny_translator.trace(SENTENCES[0], prefix=free.target_ids[:4], max_length=2).target_ids == free.target_ids[:5]
+    )
+    assert tiny_translator.translate(SENTENCES[0], max_length=999).target_ids == free.target_ids
+    with pytest.raises(ValueError, match="max_length must be at least 1"):
+        tiny_translator.translate(SENTENCES[0], max_length=0)
+
+
 def test_interventions_reach_decoding_and_maps_and_are_named(tiny_translator):
     changes = Interventions(cut_edges={Edge("cross", 0, 1)}, heads_off={("cross", 2, 1)})
     trace = tiny_translator.translate(SENTENCES[0], interventions=changes)

@@ -51,6 +51,11 @@ def test_attention_is_written_only_to_npz(run, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_length_of_translations_is_limited(run):
+    (result,) = map(json.loads, run("--json", "--max-length", "2", SENTENCES[0]))
+    assert len(result["tokens"]) == 2 and not result["finished"]
+
+
 def test_only_newlines_end_a_line(run):
     assert len(run(stdin="eins\x85zwei\u2028drei\x0bvier\nzehn".encode())) == 2
 

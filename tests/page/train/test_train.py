@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -93,6 +94,20 @@ def test_an_invalid_corpus_is_refused_on_a_narrow_dark_page(tiny_url, open_page)
     press(page, "Stop")
     expect(page.locator("#train tbody th")).to_have_text("<b>x</b> ja")
     no_faults(page, "#train", name="train-dark-390")
+
+
+@pytest.mark.long
+def test_the_loss_without_smoothing_stands_beside_the_minimised_one(tiny_url, open_page):
+    page = open_train(open_page, tiny_url)
+    page.locator("#train-a-label_smoothing").select_option("0.1")
+    press(page, "Train")
+    page.wait_for_function(AT_LEAST, arg=60)
+    press(page, "Stop")
+    losses = page.locator("#train .losses")
+    expect(losses).to_contain_text("without smoothing")
+    update, minimised, plain = re.findall(r"[\d.]+\d", losses.inner_text())
+    assert int(update) >= 50 and float(minimised) > float(plain) > 0
+    expect(page.locator("#train .chart .legendtext", has_text="A: training loss")).to_have_count(1)
 
 
 def test_the_drawer_of_switches_does_not_cover_the_actions(tiny_url, open_page):

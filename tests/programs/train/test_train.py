@@ -52,6 +52,27 @@ def test_a_run_evaluates_keeps_the_better_weights_and_writes_a_checkpoint(corpus
         train.main(["--run", str(tmp_path / "absent"), "--resume", *corpus])
 
 
+def test_a_run_with_a_vocabulary_of_words_at_a_constant_rate(corpus, tmp_path):
+    dev = ["--dev-pair", "de-en", *(name.replace("train.", "dev.") for name in corpus[-2:])]
+    run, out = tmp_path / "run", tmp_path / "out"
+    options = (
+        "--tokenizer-algorithm words --vocabulary-size 40 --warmup-updates 0 --cooldown-updates 0 --max-updates 60"
+    )
+    command = ["--run", str(run), "--out", str(out), *corpus[2:], *dev, *SMALL, *shlex.split(options)]
+    train.main(command)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    logged = [line for line in lines if "loss" in line]
+    assert len(logged) == 2 and {line["learning_rate"] for line in logged} == {0.005}
+    assert all(0 < line["unsmoothed"] < line["loss"] for line in logged), "smoothing adds to the loss"
+    translator = Translator.load(out, "cpu")
+    assert len(translator.tokenizer) <= 40 and translator.tokenizer.pieces[3] == "<unk>"
+    trace = translator.translate("der quastenflosser", max_length=4)
+    assert trace.source_tokens[0] == "<2en>" and "<unk>" in trace.source_tokens
+    assert len(trace.target_ids) <= 4
+    assert set(trace.translation.split()) <= {"<unk>", *translator.tokenizer.words}
+    train.main([*command, "--resume", "--max-updates", "61"])
+
+
 def test_a_dev_sentence_beyond_the_limit_does_not_end_the_run(tokenizer):
     from attention_atlas.model.train import validate
     from attention_atlas.model.training.sources.readers import Corpus

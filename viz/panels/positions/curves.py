@@ -35,11 +35,30 @@ def curves(scene: Scene, which: str, first: int, step: int, length: int) -> list
         blocks.columns(
             (say("Dimensions"), [say("{first} and {second}", first=sine, second=cosine) for sine, cosine in both]),
             (say("Wavelength, positions"), map(blocks.number, lengths)),
+            (say("Rate ω"), [blocks.number(rate, 4) for rate in waves.rates[pairs].tolist()]),
             (say("Turns in {n} positions", n=length), map(blocks.number, length / lengths)),
             (say("Largest step to the next position"), map(blocks.number, _largest_steps(values[:, sines]))),
             caption=say("The wavelength by its formula; the steps measured in the model's table."),
         ),
+        blocks.folded(say("The rates for d_model 512, as in the paper"), _paper_rates()),
     ]
+
+
+def _paper_rates() -> dict:
+    """Return the rates of the first pairs at the paper's width, for two bases."""
+    bases = (10_000, 1_000)
+    rates = [geometry.waves(512, base).rates[:5].tolist() for base in bases]
+    return blocks.columns(
+        (say("Pair"), map(blocks.number, range(5))),
+        *(
+            (say("base {base}", base=blocks.compact(base)), [blocks.number(rate, 4) for rate in column])
+            for base, column in zip(bases, rates)
+        ),
+        caption=say(
+            "Each position turns pair i by ω = base^(−2i / 512), where 2π is a whole turn. A smaller base makes "
+            "neighbouring rates closer."
+        ),
+    )
 
 
 def _without_waves(config: ModelConfig, values: np.ndarray, dimensions: list[int], which: str) -> list[dict]:

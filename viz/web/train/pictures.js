@@ -21,10 +21,15 @@ export const KIND_TITLES = {
  * @typedef {object} Run the training of a network
  * @property {"a" | "b"} side
  * @property {string} name
- * @property {number[][]} points [update, loss, minimised loss, length of the gradient] of each update
+ * @property {number[][]} points [update, loss, minimised loss, length of the gradient] of each update; the minimised loss has label
+ *   smoothing, and differs from the loss without it
  * @property {number} floor the lowest possible loss
  * @property {number} guess the loss of a guess
  */
+
+/** Whether the minimised loss differs from the loss: with label smoothing, or a loss that counts padding. */
+export const isSmoothed = (points) =>
+  points.some(([, loss, minimised]) => Math.abs(minimised - loss) > 1e-4);
 
 /**
  * Draw the losses of runs with the loss of a guess and the floor, and the lengths of gradients below them.
@@ -55,6 +60,7 @@ export function drawCurves(box, runs, selected) {
     const floorName = t("{run}: floor {value}", { run, value: floor.toFixed(3) });
     return [
       curve(t("{run}: loss", { run }), 1, 2),
+      ...(isSmoothed(points) ? [curve(t("{run}: training loss", { run }), 2, 1)] : []),
       curve(t("{run}: gradient", { run }), 3, 1.2, { yaxis: "y2", showlegend: false }),
       ...(floor > 0 ? [level(floor, floorName, color, "dot")] : []),
     ];

@@ -8,7 +8,7 @@ import { toText, t } from "../core/language.js";
 import { loadPlotly } from "../core/plotly.js";
 import { openAddress } from "../store/translation.js";
 import { createPicture } from "../picture/copy.js";
-import { DECODED, KIND_TITLES, drawCurves, drawMaps } from "./pictures.js";
+import { DECODED, KIND_TITLES, drawCurves, drawMaps, isSmoothed } from "./pictures.js";
 import { createSettings } from "./settings.js";
 
 /**
@@ -103,6 +103,7 @@ export default function train(root, api) {
     role: "img",
     "aria-label": t("Loss and gradient length of each update"),
   });
+  const losses = el("p", { class: "note losses" });
   const outputs = el("div", {
     class: "scroll",
     tabindex: "0",
@@ -151,6 +152,7 @@ export default function train(root, api) {
       counter,
     ]),
     createPicture(chart, { title: () => chart.getAttribute("aria-label"), caption: updateName }),
+    losses,
     outputs,
     words,
     el("div", { class: "fields" }, [
@@ -306,6 +308,7 @@ export default function train(root, api) {
     slider.setAttribute("aria-valuetext", updateName());
     drawKinds();
     drawCurves(chart, runs(), selected);
+    losses.replaceChildren(runs().map(describeLosses).join(" "));
     outputs.replaceChildren(createOutputs(runs(), selected));
     for (const { run, node, box } of [first, second]) {
       node.hidden = !run;
@@ -320,6 +323,20 @@ export default function train(root, api) {
         });
     }
     root.dataset.update = String(latestUpdate());
+  }
+
+  // The losses of a run's batch at the update that is looked at.
+  function describeLosses({ name, points, frames }) {
+    const { update } = frameOf({ frames }, selected),
+      [, loss, minimised] = points.find(([n]) => n === update) ?? [];
+    if (loss === undefined) return "";
+    const values = { run: name, n: update, loss: formatFixed(loss, 3) };
+    return isSmoothed(points)
+      ? t("{run}, update {n}: training loss {trained}; without smoothing {loss} nats per token.", {
+          ...values,
+          trained: formatFixed(minimised, 3),
+        })
+      : t("{run}, update {n}: {loss} nats per token.", values);
   }
 
   // Fill the menu of the kinds of maps that the runs have.
