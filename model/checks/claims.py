@@ -254,6 +254,26 @@ def masked_weights_equal_torch(evidence: Evidence) -> tuple[float, str]:
     return max(error for error, _ in evidence.masked_errors), _masked_cells(evidence)
 
 
+@check(
+    say("Masked layers = torch's"),
+    say("In a padded batch, torch's layers give our residual streams, with target and memory padding in the decoder."),
+    LOGITS,
+    "largest_stream",
+)
+def masked_layers_equal_torch(evidence: Evidence) -> tuple[float, str]:
+    """Compare the stream after every layer with torch's layers under padding and causal masks, at the real tokens."""
+    output, masked = evidence.padded_output, evidence.translator.config.look_ahead_mask
+    layers = oracle.torch_layers(evidence.translator, output)
+    errors = [
+        error
+        for side in Side
+        for error in oracle.layer_errors(layers, output, side, look_ahead_mask=masked, paddings=evidence.paddings)
+    ]
+    return max(errors), say(
+        "{n} layers, {cells} padded tokens", n=len(errors), cells=sum(int(mask.sum()) for mask in evidence.paddings)
+    )
+
+
 def _masked_cells(evidence: Evidence) -> str:
     return say(
         "{n} attentions, {cells} padded tokens",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -169,14 +170,34 @@ def torch_layers(translator: Translator, output: ForwardOutput) -> dict[Side, nn
 
 @torch.inference_mode()
 def layer_errors(
-    layers: dict[Side, nn.ModuleList], output: ForwardOutput, side: Side, *, look_ahead_mask: bool = False
+    layers: dict[Side, nn.ModuleList],
+    output: ForwardOutput,
+    side: Side,
+    *,
+    look_ahead_mask: bool = False,
+    paddings: Sequence[Tensor] | None = None,
 ) -> list[float]:
-    """Return the largest difference of the residual stream after each of torch's layers of a side, on our input."""
+    """Return the largest difference of the residual stream after each of torch's layers of a side, on our input.
+
+    paddings: which source and which target tokens are padding, bool [batch, length]; they are hidden from torch's
+    layers, and their own streams do not count.
+    """
     records, inputs = output.layers(side), {}
+    real = slice(None)
     if side is Side.DECODER:
         future = ~causal_mask(records[0].before.shape[1], device=output.memory.device)[0, 0]
         inputs = {"memory": output.memory, "tgt_mask": future if look_ahead_mask else None}
-    return [_error(theirs(record.before, **inputs), record.after) for theirs, record in zip(layers[side], records)]
+    if paddings is not None:
+        source, target = paddings
+        real = ~(target if side is Side.DECODER else source)
+        if side is Side.DECODER:
+            inputs |= {"tgt_key_padding_mask": target, "memory_key_padding_mask": source}
+        else:
+            inputs = {"src_key_padding_mask": source}
+    return [
+        _error(theirs(record.before, **inputs)[real], record.after[real])
+        for theirs, record in zip(layers[side], records)
+    ]
 
 
 @torch.inference_mode()

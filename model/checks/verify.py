@@ -59,6 +59,7 @@ CHECKS = (
     claims.masked_weights_equal_torch,
     claims.encoder_layers_equal_torch,
     claims.decoder_layers_equal_torch,
+    claims.masked_layers_equal_torch,
     claims.whole_stack_equals_torch,
     claims.padding_changes_nothing,
     claims.loss_ignores_padding,

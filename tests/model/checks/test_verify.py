@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 from attention_atlas.model.checks import claims, oracle, verify
 from attention_atlas.model.nets import attention, transformer
 from attention_atlas.model.nets.cache import LayerCache
+from attention_atlas.model.nets.layer import Layer
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import positions_off
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
@@ -227,7 +229,18 @@ def test_attention_to_padding_is_detected(tiny_translator, trace, monkeypatch) -
     monkeypatch.setattr(
         transformer, "padding_mask", lambda ids, pad_id: torch.ones_like(ids, dtype=torch.bool)[:, None, None]
     )
-    assert {"Masked attention = torch's", "The loss ignores padding"} <= failures(tiny_translator, trace)
+    masked = {"Masked attention = torch's", "Masked layers = torch's", "The loss ignores padding"}
+    assert masked <= failures(tiny_translator, trace)
+
+
+def test_a_decoder_layer_that_ignores_the_memorys_padding_is_detected(tiny_translator, trace, monkeypatch) -> None:
+    honest = Layer.forward
+
+    def forward(self, x, mask, source=None, **options):
+        return honest(self, x, mask, source and replace(source, mask=None), **options)
+
+    monkeypatch.setattr(Layer, "forward", forward)
+    assert "Masked layers = torch's" in failures(tiny_translator, trace)
 
 
 def test_a_loss_that_counts_padding_is_detected(tiny_translator, trace, monkeypatch) -> None:
@@ -245,7 +258,8 @@ def test_a_stack_of_other_layers_is_detected(tiny_translator, trace, monkeypatch
     monkeypatch.setattr(
         oracle, "torch_layer", lambda layer, *rest: honest(first if layer.cross_attention is None else layer, *rest)
     )
-    assert failures(tiny_translator, trace) == {"Encoder layer = torch's", "Whole stack = torch's"}
+    stacks = {"Encoder layer = torch's", "Masked layers = torch's", "Whole stack = torch's"}
+    assert failures(tiny_translator, trace) == stacks
 
 
 def test_errors_are_related_to_the_largest_value_compared(tiny_translator, trace) -> None:

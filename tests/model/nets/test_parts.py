@@ -8,6 +8,7 @@ import torch
 from attention_atlas.model.analysis import head_loop
 from attention_atlas.model.analysis.why.attribution import attribute
 from attention_atlas.model.checks import verify
+from attention_atlas.model.checks.evidence import Evidence
 from attention_atlas.model.checks.oracle import torch_layer
 from attention_atlas.model.config import PARTS, ModelConfig
 from attention_atlas.model.decode.steps import StepDecoder
@@ -61,7 +62,15 @@ def test_without_the_look_ahead_mask_rows_attend_to_later_tokens_but_not_to_padd
                 "Whole stack = torch's",
             },
         ),
-        ("residual", {"Encoder layer = torch's", "Decoder layer = torch's", "Whole stack = torch's"}),
+        (
+            "residual",
+            {
+                "Encoder layer = torch's",
+                "Decoder layer = torch's",
+                "Masked layers = torch's",
+                "Whole stack = torch's",
+            },
+        ),
     ],
 )
 def test_verify_fails_exactly_the_checks_that_a_missing_part_breaks(tokenizer, part, broken):
@@ -71,6 +80,23 @@ def test_verify_fails_exactly_the_checks_that_a_missing_part_breaks(tokenizer, p
     assert {result.name for result in results if not result.error <= 10 * result.tolerance} == broken
     if part == "residual":
         assert "this network has none" in {result.detail for result in results if not result.passed}.pop()
+
+
+@pytest.mark.parametrize("hidden", ["tgt_key_padding_mask", "memory_key_padding_mask"])
+def test_the_padding_of_target_and_memory_decides_what_torchs_decoder_layers_read(tokenizer, monkeypatch, hidden):
+    """The network has no look-ahead mask, under which no real token would see padding of the target."""
+    translator = without(tokenizer, "look_ahead_mask")
+    (check,) = (check for check in verify.CHECKS if check.name == "Masked layers = torch's")
+    trace = translator.translate(SENTENCES[0])
+    evidence = Evidence(translator, trace, translator.inspect(trace), {})
+    assert check.measure(evidence)[0] <= check.tolerance
+    honest = torch.nn.TransformerDecoderLayer.forward
+    monkeypatch.setattr(
+        torch.nn.TransformerDecoderLayer,
+        "forward",
+        lambda self, *inputs, **masks: honest(self, *inputs, **masks | {hidden: None}),
+    )
+    assert check.measure(evidence)[0] > 10 * check.tolerance
 
 
 @pytest.mark.parametrize("part", PARTS)
