@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from attention_atlas.model.nets.attention import MultiHeadAttention, scaled_dot_product
 from attention_atlas.model.nets.masks import causal_mask
@@ -61,26 +64,72 @@ def attend_at_once(inputs: AttentionInput) -> tuple[Tensor, Tensor]:
 
 
 @torch.inference_mode()
-def attend_by_head(inputs: AttentionInput) -> tuple[Tensor, Tensor]:
+def attend_by_head(inputs: AttentionInput, *, project_at_once: bool = False) -> tuple[Tensor, Tensor]:
     """Run the paper's formula in a loop over heads (Vaswani et al. 2017, section 3.2.2); shapes as attend_at_once().
 
-    head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V), then Concat(head_1 .. head_h) W^O.
+    head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V), then Concat(head_1 .. head_h) W^O. project_at_once: compute the
+    products with W^Q, W^K and W^V before the loop, as attend_at_once() does, so that only attention is in the loop.
     """
-    module = inputs.module
-    heads, width = module.width, module.d_head
+    module, streams = inputs.module, (inputs.queries, inputs.memory, inputs.memory)
+    projected = None
+    if project_at_once:
+        projected = (module.project_queries(inputs.queries), *module.project_keys_values(inputs.memory))
+
+    def project(head: int) -> list[Tensor]:  # q, k and v of a head, each [batch, length, d_k]
+        if projected is not None:
+            return [part[:, head] for part in projected]
+        starts = (part * module.width + head * module.d_head for part in range(3))
+        return [module.project_rows(x, slice(start, start + module.d_head)) for x, start in zip(streams, starts)]
+
     outputs, weights = [], []
     for head in range(module.num_heads):
-        q, k, v = (
-            module.project_rows(stream, rows)  # [batch, length, d_k]
-            for part, stream in enumerate((inputs.queries, inputs.memory, inputs.memory))
-            for rows in [slice(part * heads + head * width, part * heads + (head + 1) * width)]
-        )
         mask = None if inputs.mask is None else inputs.mask[:, 0]
         bias = None if inputs.bias is None else inputs.bias[:, head]
-        out, weight = scaled_dot_product(q, k, v, mask, scaled=module.scaled, bias=bias)
+        out, weight = scaled_dot_product(*project(head), mask, scaled=module.scaled, bias=bias)
         outputs.append(out)
         weights.append(weight)
     return module.output(torch.cat(outputs, dim=-1)), torch.stack(weights, dim=1)
+
+
+class PeakMemory(TorchDispatchMode):
+    """Counts the bytes of the tensors that exist at one time: `peak` is the largest number since the mode was entered.
+
+    Tensors from before, such as weights and inputs, and memory inside an operation do not count.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = self.peak = 0
+        self._tensors: dict[int, int] = {}  # address of the numbers -> how many tensors, views included, have them
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        known = {_address(tensor) for tensor in _tensors((args, kwargs))}
+        results = func(*args, **(kwargs or {}))
+        for tensor in _tensors(results):
+            address, size = _address(tensor), tensor.untyped_storage().nbytes()
+            if address not in self._tensors:
+                if address in known:
+                    continue
+                self._tensors[address] = 0
+                self.bytes += size
+            self._tensors[address] += 1
+            weakref.finalize(tensor, self._release, address, size)
+        self.peak = max(self.peak, self.bytes)
+        return results
+
+    def _release(self, address: int, size: int) -> None:
+        self._tensors[address] -= 1
+        if not self._tensors[address]:
+            del self._tensors[address]
+            self.bytes -= size
+
+
+def _tensors(values: object) -> list[Tensor]:
+    return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 @dataclass(frozen=True)
@@ -88,36 +137,54 @@ class HeadsComparison:
     """How the loop compares with computing all heads at once.
 
     output_difference  the largest difference between the outputs
-    scale              the largest absolute value of the output
+    relative_error     the norm of the difference between the outputs over the norm of the loop's output
+    heads_error        the same if the loop shares the projections of queries, keys and values
     loop_seconds, vectorised_seconds  medians over `runs` runs
+    loop_bytes, vectorised_bytes      the largest memory at one time, without the weights and the input
     """
 
     output_difference: float
-    scale: float
+    relative_error: float
+    heads_error: float
     loop_seconds: float
     vectorised_seconds: float
+    loop_bytes: int
+    vectorised_bytes: int
     runs: int
-
-    @property
-    def relative(self) -> float:
-        """The difference as a share of the output's largest value."""
-        return self.output_difference / self.scale if self.scale else 0.0
 
 
 def compare_loop(inputs: AttentionInput, *, runs: int = 1, budget: float = float("inf")) -> HeadsComparison:
-    """Compare the outputs and the times of both computations.
+    """Compare the outputs, the times and the memory of both computations.
 
     Runs alternate, after a warm-up that is not counted. budget: seconds after which no more than MIN_RUNS are made.
     """
-    (loop_output, _), (output, _) = attend_by_head(inputs), attend_at_once(inputs)
-    differences = float((loop_output - output).abs().max()), float(output.abs().max())
+    with PeakMemory() as loop_memory:
+        loop_output, _ = attend_by_head(inputs)
+    with PeakMemory() as memory:
+        output, _ = attend_at_once(inputs)
+    shared_output, _ = attend_by_head(inputs, project_at_once=True)
     _seconds(attend_by_head, inputs)
     _seconds(attend_at_once, inputs)
     loops, together = [], []
     while len(loops) < runs and (len(loops) < MIN_RUNS or sum(loops) + sum(together) < budget):
         loops.append(_seconds(attend_by_head, inputs))
         together.append(_seconds(attend_at_once, inputs))
-    return HeadsComparison(*differences, statistics.median(loops), statistics.median(together), len(loops))
+    return HeadsComparison(
+        float((loop_output - output).abs().max()),
+        _relative_error(output, loop_output),
+        _relative_error(output, shared_output),
+        statistics.median(loops),
+        statistics.median(together),
+        loop_memory.peak,
+        memory.peak,
+        len(loops),
+    )
+
+
+def _relative_error(output: Tensor, naive: Tensor) -> float:
+    """Return |output - naive| / |naive|, with Euclidean norms over all numbers."""
+    norm = float(naive.double().norm())
+    return float((output.double() - naive.double()).norm()) / norm if norm else 0.0
 
 
 @torch.inference_mode()

@@ -109,6 +109,39 @@ def test_loop_over_heads_matches_the_model(seen, kind) -> None:
         assert float((alone[1] - together[1]).abs().max()) < 1e-5 and alone[0].shape == together[0].shape
     timed = head_loop.compare_loop(attention_input, runs=3)
     assert timed.runs == 3 and timed.loop_seconds > 0 and timed.vectorised_seconds > 0
+    loop, at_once = (
+        way(attention_input)[0].double().numpy() for way in (head_loop.attend_by_head, head_loop.attend_at_once)
+    )
+    expected = np.linalg.norm(loop - at_once) / np.linalg.norm(loop)
+    assert timed.relative_error == pytest.approx(expected) and timed.relative_error < 1e-6
+
+
+@pytest.mark.parametrize("sizes", [(4, 30, 256, 8), (2, 10, 512, 8), (3, 7, 24, 3), (1, 50, 264, 8)])
+def test_vectorised_heads_have_no_error_if_projected_at_once(sizes) -> None:
+    attention_input = head_loop.make_random_attention(*sizes, torch.device("cpu"))
+    comparison = head_loop.compare_loop(attention_input)
+    assert comparison.heads_error == 0.0 and comparison.relative_error < 1e-6
+
+
+def test_memory_is_that_of_the_tensors_at_one_time() -> None:
+    x = torch.ones(1000)
+    with head_loop.PeakMemory() as memory:
+        view = x.view(10, 100)[1:]  # no memory of its own
+        first = view + 1
+        second = first.t().exp()
+        del first
+        third = second.sum() + 1
+    assert memory.peak == 2 * 900 * 4 and memory.bytes == 900 * 4 + 4 and third.numel() == 1
+    del view, second, third
+    assert memory.bytes == 0
+
+
+def test_a_loop_over_heads_needs_the_scores_of_one_head_at_a_time(seen) -> None:
+    attention_input = head_loop.make_random_attention(2, 64, 32, 4, torch.device("cpu"))
+    comparison = head_loop.compare_loop(attention_input)
+    weights = 2 * 4 * 64 * 64 * 4  # of all heads, which both return
+    assert comparison.vectorised_bytes >= 2 * weights, "the scores of all heads beside their softmax"
+    assert comparison.loop_bytes >= 2 * weights, "stacked at the end"
 
 
 def test_warm_up_is_not_timed(seen, monkeypatch) -> None:
