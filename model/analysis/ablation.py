@@ -17,6 +17,7 @@ of the model ignore the order of their inputs.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -29,8 +30,9 @@ from attention_atlas.model.trace.interventions import Interventions, positions_o
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.maps import jensen_shannon_bits
+from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.trace.translation import TranslationTrace
-from attention_atlas.model.trace.words import spell_word, word_groups
+from attention_atlas.model.trace.words import STOPS, WIDE_STOPS, is_punctuation, spell_word, word_groups
 from attention_atlas.model.translator import Translator
 
 __all__ = ["Comparison", "OrderBlindness", "compare", "match_token_order", "measure_order_blindness", "shuffle_words"]
@@ -65,7 +67,7 @@ def compare(
         translator: has the weights that wrote the trace
         trace: the translation to compare with
         interventions: applied in addition to the trace's own
-        text: the trace's words in another order; None for the original order
+        text: the trace's words in another order (match_token_order); None for the original order
 
     Raises ValueError if an intervention names what does not exist, if `text` does not have the trace's words, or if the
     trace's own interventions cannot be run again.
@@ -76,9 +78,11 @@ def compare(
         text, ids = trace.source_text, trace.source_ids
         order = np.arange(len(ids))
     else:
-        ids = tuple(translator.encode(text, trace.direction))
         # in_words numbers the words that tokens belong to; the trace's tokens are numbered already.
-        order = match_token_order(trace.source_tokens, translator.tokenizer.in_words(translator.tokenizer.tokens(ids)))
+        tokens = translator.tokenizer.in_words(translator.tokenizer.tokens(translator.encode(text, trace.direction)))
+        order = match_token_order(trace.source_tokens, tokens)
+        ids = tuple(trace.source_ids[i] for i in order)
+        text = translator.tokenizer.decode_source(ids)
     altered = translator.trace(text, trace.direction, source_ids=ids, interventions=all_interventions)
     forced = translator.trace(
         text, trace.direction, source_ids=ids, target=trace.target_ids, interventions=all_interventions
@@ -99,45 +103,72 @@ def compare(
 def shuffle_words(text: str, *, seed: int) -> str:
     """Return the words of a text in another order, joined by single spaces; the same seed gives the same order.
 
-    Raises a Refusal, which is a ValueError, for fewer than two different words.
+    The end mark stays at the end. Raises a Refusal, which is a ValueError, for fewer than two different words.
     """
-    words = text.split()
+    words, mark = text.split(), ""
+    if words and words[-1] != (last := words[-1].rstrip("".join((*STOPS, *WIDE_STOPS)))) and last:
+        mark, words[-1] = words[-1].removeprefix(last), last
     if len(set(words)) < 2:
         raise Refusal("{text} has fewer than two different words, so there is nothing to shuffle.", text=repr(text))
     generator = random.Random(seed)
     shuffled = list(words)
     while shuffled == words:
         generator.shuffle(shuffled)
-    return " ".join(shuffled)
+    return " ".join(shuffled) + mark
 
 
 def match_token_order(old: tuple[str, ...], new: tuple[str, ...]) -> np.ndarray:
-    """Return the order, int [length], with which old[order[i]] == new[i], for the same words in two orders.
+    """Return the order, int [length], in which old[order[i]] has the words of `old` in their order in `new`.
 
-    Equal words keep their order among themselves. Raises a Refusal, which is a ValueError, if the words differ.
+    Capitals and punctuation of `new` are ignored: a mark follows the same word as in `old`, and the marks and symbols
+    before the first and after the last word stay there. Equal words keep their order among themselves; where only
+    capitals distinguish two words, they decide. Raises a Refusal, which is a ValueError, if the words differ.
     """
-    unused: dict[tuple[str, ...], list[tuple[int, ...]]] = {}  # the positions of words that `new` has not used yet
+    before: list[int] = []
+    words: list[tuple[tuple[int, ...], list[int]]] = []  # the tokens of each word, and of the marks after it
     for group in word_groups(old):
-        unused.setdefault(tuple(old[i] for i in group), []).append(group)
-    order: list[int] = []
+        if _is_word(old, group):
+            words.append((group, []))
+        else:
+            (words[-1][1] if words else before).extend(group)
+    after = words[-1][1] if words else []
+    unused: dict[str, list[list[int]]] = {}  # the tokens of words that `new` has not used yet
+    for group, marks in words:
+        unused.setdefault(_spelling(old, group), []).append([*group, *(marks if marks is not after else ())])
+    order = before
     for group in word_groups(new):
-        word = tuple(new[i] for i in group)
+        if not _is_word(new, group):
+            continue
+        spelling = _spelling(new, group)
         # The messages are templates, which the page translates.
-        if word not in unused:
+        if spelling not in unused:
             raise Refusal(
                 "{word} is not a word of the sentence: type its words in another order, with the same spelling.",
                 word=repr(spell_word(new, group)),
             )
-        if not unused[word]:
+        if not unused[spelling]:
             raise Refusal(
                 "{word} occurs more often than in the sentence: use every word as often as the sentence does.",
                 word=repr(spell_word(new, group)),
             )
-        order += unused[word].pop(0)
+        same = [tokens for tokens in unused[spelling] if spell_word(old, tokens).startswith(spell_word(new, group))]
+        order += (chosen := (same or unused[spelling])[0])
+        unused[spelling].remove(chosen)
     if left := list(chain(*unused.values())):
         word = repr(spell_word(old, left[0]))
         raise Refusal("{word} is missing: use every word as often as the sentence does.", word=word)
-    return np.array(order)
+    return np.array(order + after)
+
+
+def _is_word(tokens: Sequence[str], group: Iterable[int]) -> bool:
+    """Whether a group of tokens is a word, not punctuation or a symbol."""
+    return not all(is_punctuation(tokens[i]) or is_symbol(tokens[i]) for i in group)
+
+
+def _spelling(tokens: Sequence[str], group: Iterable[int]) -> str:
+    """Return a word's letters and digits in lower case, or all its characters if it has neither."""
+    word = spell_word(tokens, group).casefold()
+    return "".join(filter(str.isalnum, word)) or word
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ def word_groups(tokens: Sequence[str]) -> Groups:
 
 
 def spell_word(tokens: Sequence[str], group: Iterable[int]) -> str:
-    """Return the tokens of a word as one text, without space marks."""
-    return "".join(tokens[i] for i in group).replace(SPACE, "")
+    """Return the tokens of a word as one text, without space marks. Bytes become the characters that they spell."""
+    parts = (bytes.fromhex(tokens[i][3:5]) if is_byte(tokens[i]) else tokens[i].encode() for i in group)
+    return b"".join(parts).decode(errors="replace").replace(SPACE, "")
 
 
 def number_words(tokens: Sequence[Token], groups: Groups) -> tuple[Token, ...]:

@@ -112,12 +112,15 @@ class Choice:
 class Text:
     """A line of text.
 
+    placeholder  an example, which an empty field shows
+    suggest      a function of the scene and the values of all the panel's controls that returns the example
     known  a function that proposes the text for each new sentence. What the visitor types replaces the proposal until
            the sentence changes
     """
 
     label: Words | str
     placeholder: str | None = None
+    suggest: Callable[..., str] | None = None
     known: Callable[[TranslationTrace, Translator], str] | None = None
     scale: int | None = None
     elem_id: str | None = None

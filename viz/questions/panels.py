@@ -16,7 +16,7 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz import directions
 from attention_atlas.viz.maps.labels import shorten
 from attention_atlas.viz.panels import registry
-from attention_atlas.viz.panels.panel import Panel, Slider
+from attention_atlas.viz.panels.panel import Panel, Slider, Text
 from attention_atlas.viz.panels.scene import PageQuestion, Scene, Selection, read_question
 from attention_atlas.viz.questions.registry import Answer, Context, question
 from attention_atlas.viz.wire import blocks
@@ -32,12 +32,12 @@ EMPTY = {"blocks": [blocks.text(INVITATION)]}  # while nothing is translated
 
 @question(lane="model")
 def page_panel(context: Context, address: Address | None, fields: Mapping) -> Answer:
-    """Return the content of a panel: {blocks, about, lacks, controls, ends}. A panel that computes in parts yields such
-    an answer with "more" for each part, and {"more": False} at the end.
+    """Return the content of a panel: {blocks, about, lacks, controls, ends, suggested}. A panel that computes in parts
+    yields such an answer with "more" for each part, and {"more": False} at the end.
 
     The fields are panel (its name), controls (name -> value), selection, asked, and for a panel that checks the page
     drawn. A missing control gets its initial value for this sentence. "ends" are the sliders' ends for this sentence
-    and its model."""
+    and its model, and "suggested" are the examples in empty texts."""
     panel = field.read_entry(fields, "panel", by_name())
     if address is None:
         return EMPTY
@@ -45,14 +45,20 @@ def page_panel(context: Context, address: Address | None, fields: Mapping) -> An
     values = values_of(panel, scene, fields)
     named = dict(zip(panel.fields, panel.controls))
     missing = panel.unmet_needs(scene)
+    coerced = panel.coerce(scene, values)
     frame = {
         "about": about(scene.trace),
         "lacks": bool(missing),
-        "controls": dict(zip(panel.fields, panel.coerce(scene, values))),
+        "controls": dict(zip(panel.fields, coerced)),
         "ends": {
             name: control.upper_bound(scene.trace, scene.translator)
             for name, control in named.items()
             if isinstance(control, Slider)
+        },
+        "suggested": {
+            name: control.suggest(scene, *coerced)
+            for name, control in named.items()
+            if isinstance(control, Text) and control.suggest
         },
     }
     if missing:

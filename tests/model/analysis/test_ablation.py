@@ -73,7 +73,9 @@ def test_shuffle_words_keeps_the_words() -> None:
     mixed = shuffle_words("a b c d", seed=1)
     assert sorted(mixed.split()) == list("abcd") and mixed != "a b c d"
     assert mixed == shuffle_words("a b c d", seed=1)
-    for text in ("word", "no no no", ""):
+    assert shuffle_words("Ist er da?", seed=1).endswith("?")
+    assert shuffle_words("a b ...", seed=1) != "a b ..."
+    for text in ("word", "no no no", "", "...", "Nein!"):
         with pytest.raises(ValueError, match="nothing to shuffle"):
             shuffle_words(text, seed=1)
 
@@ -91,6 +93,24 @@ def test_match_token_order_keeps_words_whole() -> None:
         match_token_order(old, tokens_from_spelling(("<2en>", "▁ich", "▁ich", "</s>")))
     with pytest.raises(ValueError, match="'bin' is missing: use every word as often"):
         match_token_order(old, tokens_from_spelling(("<2en>", "▁ich", "</s>")))
+
+
+def test_the_order_ignores_capitals_and_marks() -> None:
+    old = tokens_from_spelling(("<2en>", "▁Va", "ter", ",", "▁wo", "▁bist", "▁du", "?", "</s>"))
+    typed = tokens_from_spelling(("<2en>", "▁wo", "▁DU", "▁bist", "▁va", "ter", ".", "</s>"))
+    assert [old[i] for i in match_token_order(old, typed)] == [
+        *("<2en>", "▁wo", "▁du", "▁bist", "▁Va", "ter", ",", "?", "</s>")
+    ]
+    twice = tokens_from_spelling(("▁Die", "▁die", "▁Ente"))
+    for typed, order in ((("▁die", "▁Ente", "▁Die"), [1, 2, 0]), (("▁die", "▁ente", "▁die"), [1, 2, 0])):
+        assert list(match_token_order(twice, tokens_from_spelling(typed))) == order
+
+
+@pytest.mark.parametrize("typed", ["aus sand bauen zwei kinder eine burg", "Aus Sand bauen zwei Kinder eine Burg!"])
+def test_a_typed_order_is_read_with_the_sentences_own_tokens(tiny_translator, trace, typed) -> None:
+    altered = ablation.compare(tiny_translator, trace, Interventions(), text=typed).altered
+    assert sorted(altered.source_ids) == sorted(trace.source_ids)
+    assert altered.source_text == "aus Sand bauen Zwei Kinder eine Burg."
 
 
 @pytest.mark.parametrize("text", [TEXT, "Hund", "nein nein nein nein"], ids=["plain", "short", "repeated"])

@@ -81,6 +81,10 @@ def test_an_answer_sets_the_ends_of_sliders_and_the_text_for_a_new_sentence(cont
     assert "word" not in values(controls)
     controls.evaluate("controls.update({ controls: { word: 'Katze' }, ends: {} })")
     expect(word).to_have_value("Katze")
+    controls.evaluate("controls.update({ suggested: { word: 'Hund' } })")
+    expect(word).to_have_attribute("placeholder", "Hund")
+    word.fill("Boot")
+    expect(word).to_have_attribute("placeholder", "")
     controls.evaluate("controls.update({ lacks: true })")
     expect(controls.locator("form")).to_be_hidden()
 

@@ -255,11 +255,24 @@ def test_each_break_makes_its_interventions(scene) -> None:
 
 
 def test_shuffling_needs_the_same_words(tiny_translator) -> None:
-    scene = Scene(tiny_translator.translate("ich bin dein Vater"), Selection(), tiny_translator)
-    content = breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Vater", "")
-    assert "reads: bin ich dein Vater" in content[0]["items"][1][2]
+    scene = Scene(tiny_translator.translate("Ich bin dein Vater."), Selection(), tiny_translator)
+    content = breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "Bin ich dein vater", "")
+    assert "reads: bin Ich dein Vater." in content[0]["items"][1][2]
     with pytest.raises(ValueError, match="not a word of the sentence"):
         breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, "bin ich dein Onkel", "")
+
+
+def test_the_suggested_order_is_that_of_an_empty_field(tiny_translator) -> None:
+    scene = Scene(tiny_translator.translate("Ich bin dein Vater."), Selection(), tiny_translator)
+    for sentence in ("", "Ein Hund bellt."):
+        suggested = breaking.suggest_order(scene, breaking.PLAIN_SHUFFLE, 0, "", sentence)
+        words = sorted((sentence or scene.trace.source_text)[:-1].split())
+        assert sorted(suggested[:-1].split()) == words and suggested.endswith(".")
+        empty, typed = (
+            breaking.break_model(scene, breaking.PLAIN_SHUFFLE, 0, order, sentence) for order in ("", suggested)
+        )
+        assert empty == typed
+    assert breaking.suggest_order(scene, breaking.PLAIN_SHUFFLE, 0, "", "Hund") == ""
 
 
 def test_a_typed_sentence_replaces_the_pages(scene) -> None:

@@ -44,6 +44,14 @@ def initial_sentence(trace: TranslationTrace, translator: Translator) -> str:
     return FRAGILE if german and first and first.text == trace.source_text else ""
 
 
+def suggest_order(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> str:
+    """Return the order that break_model() uses if none is typed; "" for a sentence of one word."""
+    try:
+        return shuffle_words(sentence or scene.trace.source_text, seed=1)
+    except Refusal:
+        return ""
+
+
 def break_model(scene: Scene, choice: str, shift: int, order: str, sentence: str) -> list[dict]:
     """Translate with and without the chosen change, draw how far each head's map moved, and measure order blindness.
 
@@ -161,7 +169,7 @@ PANEL = Panel(
     controls=(
         Choice(say("What to break"), CHOICES, OFF, folded=True),
         Slider(say("Shift k"), -32, 64, 8),
-        Text(say("Words in another order (empty: shuffled)"), placeholder="bin ich dein Vater"),
+        Text(say("Words in another order (empty: shuffled)"), suggest=suggest_order),
         Text(say("Sentence (empty: the one above)"), known=initial_sentence),
     ),
     button=Button(say("Break it"), elem_id="break-it"),

@@ -13,8 +13,14 @@ import { store } from "../store/store.js";
 export function createControls(panel, declared, button, { onMove, onPress }) {
   const controls = Object.entries(declared).map(([field, description]) => [
     field,
-    CONTROLS[description.type](`set-${panel}-${field}`, description, onMove),
+    CONTROLS[description.type](`set-${panel}-${field}`, description, () => move(description)),
   ]);
+  // A typed text may change what is suggested for others: their suggestions come with the next answer.
+  const withSuggestion = new Set();
+  function move({ type }) {
+    if (type === "text") for (const control of withSuggestion) control.suggest("");
+    onMove();
+  }
   const submit = () => button && onPress();
   // The browser need not validate: createSlider keeps values within bounds.
   const element = form({ class: "controls", novalidate: true }, submit, [
@@ -37,9 +43,17 @@ export function createControls(panel, declared, button, { onMove, onPress }) {
       for (const [field, control] of named) control.set(link[field]);
       return named.length > 0;
     },
-    /** Show the values that the server used, and the ends of sliders. @param {any} answer PanelAnswer of panel.js */
-    update({ controls: values = {}, ends = {}, lacks }) {
-      for (const [field, control] of controls) control.update(values[field], ends[field]);
+    /**
+     * Show the values that the server used, the ends of sliders, and suggestions.
+     * @param {any} answer PanelAnswer of panel.js
+     */
+    update({ controls: values = {}, ends = {}, suggested = {}, lacks }) {
+      for (const [field, control] of controls) {
+        control.update(values[field], ends[field]);
+        if (!(field in suggested)) continue;
+        withSuggestion.add(control);
+        control.suggest(suggested[field]);
+      }
       element.hidden = Boolean(lacks); // the panel has no answer, so controls would do nothing
     },
     // Put a text into the panel's text field.
@@ -142,6 +156,7 @@ function createText(id, description, onMove) {
     update(text) {
       if (known && !isCurrent(about) && text !== undefined) line.value = text;
     },
+    suggest: (text) => (line.placeholder = text),
   };
 }
 

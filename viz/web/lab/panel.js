@@ -19,6 +19,7 @@ import { markPanel } from "./glossary.js";
  * @property {any} [about] which translation the content is about, in words
  * @property {Record<string, any>} [controls] the values that the server used
  * @property {Record<string, number>} [ends] of sliders
+ * @property {Record<string, string>} [suggested] examples for empty texts
  * @property {boolean} [lacks] whether the panel has no answer for this model; blocks says why
  */
 
