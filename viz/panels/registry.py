@@ -98,7 +98,7 @@ TABS = (
         say("Train"),
         (
             Group("model", say("This model"), ("batch", "learned", "moments", "surprise")),
-            Group("recurrent", say("Predecessors"), ("additive", "recurrent")),
+            Group("recurrent", say("Predecessors"), ("gates", "additive", "recurrent")),
         ),
     ),
     Tab(

@@ -24,7 +24,7 @@ THOUSANDS = "\u202f"  # separates thousands: a narrow no-break space, as in viz/
 # The parts of a panel below its lead, in their order: what is chosen there, the pictures, the numbers, the method.
 CHOICES = ("take", "pick", "words")
 PICTURES = (
-    *("figure", "flow", "frames", "maps", "bars", "marked", "cards"),
+    *("figure", "network", "frames", "maps", "bars", "marked", "cards"),
     *("matrix", "heads", "grid", "survey", "links"),
 )
 METHOD = ("text", "formula", "folded")
@@ -222,6 +222,16 @@ def to_question(step: int, token: int) -> dict:
 def inside(overview: Mapping) -> dict:
     """The picture of the whole model, which opens stage by stage (viz/panels/picture.py)."""
     return {"type": "inside", **overview}
+
+
+def network(source: int, maps: Sequence[Mapping], opens: Mapping[str, dict]) -> dict:
+    """Maps of a recurrent network with the shapes between its parts (viz/web/lab/network.js).
+
+    source  the number of source tokens
+    maps    the widths of each network, the fields of model.analysis.gates.Widths
+    opens   part -> the target of a click
+    """
+    return {"type": "network", "source": source, "maps": list(maps), "opens": dict(opens)}
 
 
 def bars(*charts: dict, legend: Sequence[str] = ()) -> dict:

@@ -8,14 +8,16 @@ of a recurrent network apart.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from attention_atlas.model.analysis.formulas.stages import Dissection, attention, in_numpy, softmax
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.recurrent import Recurrent
-from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.trace.kinds import AttentionKind, Side
 from attention_atlas.model.trace.language import say
 
 
@@ -150,7 +152,9 @@ class AdditiveStages:
 
     float64 unless said otherwise; d is the width of the attention.
 
-    query [d]          W s, of the decoder's state s before the row
+    state [state]      the decoder's state s before the row: the query
+    token [d_model]    the embedding of the token that the row reads; the decoder's unit reads it with the context
+    query [d]          W s
     keys [key, d]      U h + b, of the encoder's state h of each source token
     sums [key, d]      query + keys
     active [key, d]    tanh of the sums
@@ -161,6 +165,8 @@ class AdditiveStages:
     recorded float32 [key]  the weights that the model itself computed
     """
 
+    state: np.ndarray
+    token: np.ndarray
     query: np.ndarray
     keys: np.ndarray
     sums: np.ndarray
@@ -177,8 +183,9 @@ class AdditiveStages:
         return float(np.abs(self.weights - self.recorded).max())
 
 
-def additive_stages(model: Recurrent, output: ForwardOutput, row: int) -> AdditiveStages:
-    """Compute the stages of one row of a recorded pass of one sentence. The network must have attention."""
+def additive_stages(model: Recurrent, output: ForwardOutput, row: int, decoder_ids: Sequence[int]) -> AdditiveStages:
+    """Compute the stages of one row of a recorded pass of one sentence, whose decoder reads these ids. The network must
+    have attention."""
     record = output.attention(AttentionKind.ALIGNMENT, 0)
     assert model.attention is not None and 0 <= row < record.queries.shape[2]
     query, keys, memory, recorded = (
@@ -190,6 +197,19 @@ def additive_stages(model: Recurrent, output: ForwardOutput, row: int) -> Additi
     active = np.tanh(sums)
     scores = active @ vector
     weights = softmax(scores)
+    (unit,) = output.layers(Side.DECODER)[0].units
+    with torch.inference_mode():
+        token = in_numpy(model.token_rows(torch.tensor([[decoder_ids[row]]], device=output.memory.device))[0, 0])
     return AdditiveStages(
-        query, keys, sums, active, vector, scores, weights, weights @ memory, recorded.astype(np.float32)
+        in_numpy(unit.before[0, row]),
+        token,
+        query,
+        keys,
+        sums,
+        active,
+        vector,
+        scores,
+        weights,
+        weights @ memory,
+        recorded.astype(np.float32),
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
 
 from attention_atlas.model.analysis.formulas.scoring import additive_stages
+from attention_atlas.model.analysis.gates import Unit, unit_steps, widths
 from attention_atlas.model.analysis.rerun import record_pass
+from attention_atlas.model.checks.oracle import torch_unit
 from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.tokens import is_symbol
@@ -165,7 +167,11 @@ def test_the_stages_of_additive_attention_equal_the_recorded_ones(shipped_transl
     output = record_pass(translator, trace)
     model, memory = translator.model, output.memory[0].double()
     for row in range(len(trace.target_ids)):
-        stages = additive_stages(model, output, row)
+        stages = additive_stages(model, output, row, trace.decoder_ids)
+        embedded = model.embedding.weight[trace.decoder_ids[row]] * model.config.d_model**0.5
+        np.testing.assert_allclose(stages.token, embedded.detach().numpy(), atol=1e-5)
+        query = model.attention.of_query.weight.double().detach().numpy() @ stages.state
+        np.testing.assert_allclose(stages.query, query, atol=1e-5)
         assert stages.error < 1e-5
         np.testing.assert_allclose(stages.recorded, trace.alignment.weights[0, 0, row], atol=1e-6)
         keys = torch.nn.functional.linear(memory, *(p.double() for p in model.attention.of_key.parameters()))
@@ -190,3 +196,77 @@ def test_either_network_shows_the_stages_and_both_scores(shipped_translators, ch
 def test_the_slider_of_units_works_without_a_feed_forward(served):
     translator = served["de-en (gru)"]
     assert units.UNIT.of(translator.translate(SENTENCES[0]), translator) == 1
+
+
+@torch.inference_mode()
+def test_the_gates_are_those_of_torchs_gru(served):
+    translator = served["de-en (gru)"]
+    trace = translator.translate(SENTENCES[0])
+    model, output = translator.model, record_pass(translator, trace)
+    source = model.token_rows(torch.tensor([trace.source_ids]))
+    contexts = torch.from_numpy(trace.alignment.weights[0]) @ output.memory
+    target = torch.cat((model.token_rows(torch.tensor([trace.decoder_ids])), contexts), dim=-1)
+    start = model.encode(torch.tensor([trace.source_ids])).start
+    for unit, rows, first in (
+        (Unit.FORWARDS, source, None),
+        (Unit.BACKWARDS, source.flip(1), None),
+        (Unit.WRITER, target, start[None]),
+    ):
+        steps = unit_steps(translator, trace, output, unit)
+        expected, _ = torch_unit(getattr(model, unit.value))(rows, first)
+        expected = expected[0].flip(0) if unit is Unit.BACKWARDS else expected[0]
+        np.testing.assert_allclose(steps.after, expected, atol=1e-5)
+        blended = (1 - steps.update) * steps.new + steps.update * steps.before
+        np.testing.assert_allclose(steps.after, blended, atol=1e-5)
+        assert steps.error < 1e-5
+
+
+@pytest.mark.parametrize("unit", [unit.value for unit in Unit])
+def test_the_panel_draws_the_gates_of_one_token(scene, unit):
+    content = panels.named("gates").content(scene, unit, 3)
+    json.dumps(for_page(content), allow_nan=False)
+    translator, trace = recurrent.recurrent_reading(scene)
+    steps = unit_steps(translator, trace, record_pass(translator, trace), Unit(unit))
+    parts, tokens = panels.blocks_of(content, "table")
+    h, r, z, n, kept, replaced, after = (row[2]["values"] for row in parts["rows"])
+    for values, expected in ((h, steps.before), (r, steps.reset), (z, steps.update), (n, steps.new)):
+        np.testing.assert_allclose(values, expected[2], rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(np.add(kept, replaced), after, atol=1e-3)
+    assert tokens["marked"] == [2] and len(tokens["rows"]) == len(steps.after)
+    assert [row[2]["share"] for row in tokens["rows"]] == pytest.approx(steps.update.mean(-1).tolist(), abs=1e-3)
+    bare = Scene(scene.trace, made_by=scene.translator)
+    if type(scene.translator.model) is Transformer:
+        assert "No recurrent network" in panels.named("gates").content(bare, unit, 1)[0]["text"]
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("attention", [True, False])
+def test_the_map_has_the_shapes_of_real_tensors(served, attention):
+    model = served["de-en (gru)"].model
+    shapes = widths(model, attention=attention)
+    built = Recurrent(replace(model.config, attention=attention)).eval()
+    seen = {}
+    for name in ("forwards.recall", "backwards.recall", "writer.read", "writer.recall", "readout", "bridge"):
+        built.get_submodule(name).register_forward_hook(
+            lambda _, inputs, __, name=name: seen.update({name: inputs[0].shape[-1]})
+        )
+    source = torch.tensor([[20, 21, 22]])
+    output = built(source, torch.tensor([[1, 30]]))
+    assert seen["forwards.recall"] == seen["backwards.recall"] == shapes.direction
+    assert (seen["writer.read"], seen["writer.recall"]) == (shapes.unit_input, shapes.state)
+    assert (seen["readout"], seen["bridge"]) == (shapes.readout, shapes.memory)
+    assert output.memory.shape[-1] == shapes.memory and output.logits.shape[-1] == shapes.vocabulary
+    assert built.token_rows(source).shape[-1] == shapes.embedding and shapes.attention is attention
+    assert shapes.parameters == sum(parameter.numel() for parameter in built.parameters())
+
+
+def test_the_map_begins_with_the_network_of_the_page(served):
+    translator = served["de-en (gru)"]
+    trace = translator.translate(SENTENCES[0])
+    content = panels.named("map").content(Scene(trace, Selection().clamp(trace), translator, served=served))
+    json.dumps(for_page(content), allow_nan=False)
+    block = panels.block_of(content, "network")
+    assert [shapes["attention"] for shapes in block["maps"]] == [True, False]
+    assert block["source"] == len(trace.source_ids)
+    opened = {to["open"]["panel"] for to in block["opens"].values()}
+    assert {"gates", "additive"} < opened and opened <= {panel.name for panel in panels.EVERY}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from attention_atlas.model.config import Norm, PositionCode
+from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.trace.kinds import Side
-from attention_atlas.viz.panels import formulas, picture
+from attention_atlas.viz.panels import formulas, network, picture
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
 from attention_atlas.viz.wire import blocks
@@ -29,6 +30,8 @@ CODES = {
 
 def overview(scene: Scene) -> list[dict]:
     """Draw the picture of the model, and its sizes."""
+    if isinstance(scene.translator.model, Recurrent):
+        return network.overview(scene)
     trace, config = scene.trace, scene.translator.config
     encoder, decoder = map(config.of, Side)
     if encoder.num_heads == decoder.num_heads:
@@ -81,4 +84,5 @@ PANEL = Panel(
     "From the words you typed to the probabilities of the next word. Click a part to open it.",
     say("Paper, figure {n}", n="1"),
     overview,
+    of_any_network=True,
 )

@@ -6,31 +6,26 @@ import numpy as np
 
 from attention_atlas.model.analysis.formulas.scoring import additive_stages
 from attention_atlas.model.analysis.rerun import record_pass
-from attention_atlas.model.nets.recurrent import Recurrent
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.menus import QUERY
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
-from attention_atlas.viz.panels.train.recurrent import counterpart, read_by_both
+from attention_atlas.viz.panels.train.recurrent import not_served, recurrent_reading
 from attention_atlas.viz.wire import blocks
 from attention_atlas.viz.words import say
 
 
 def additive(scene: Scene, query: int) -> list[dict]:
     """Draw the stages of one row. query: the row from 1; 0 for the selected one."""
-    is_recurrent = isinstance(scene.translator.model, Recurrent)
-    translator = scene.translator if is_recurrent else counterpart(scene)
-    if translator is None or translator.model.attention is None:
-        return [
-            blocks.paragraph(
-                "No recurrent network with attention is served for {direction}.", direction=scene.trace.direction
-            )
-        ]
-    trace = scene.trace if is_recurrent else read_by_both(scene, translator)[Recurrent]
+    reading = recurrent_reading(scene)
+    if reading is None or reading[0].model.attention is None:
+        return not_served(scene)
+    translator, trace = reading
     selected = scene.selection.query if scene.selection.query is not None else 1
     row = min(query - 1 if query else selected, len(trace.target_ids) - 1)
-    row_stages = additive_stages(translator.model, record_pass(translator, trace), row)
+    row_stages = additive_stages(translator.model, record_pass(translator, trace), row, trace.decoder_ids)
+    read = labels.display(trace.decoder_inputs[row])
     keys = [labels.display(token) for token in trace.source_tokens]
     key_names = [say("U h of {token}", token=key) for key in keys]
     sum_names = [say("W s + U h of {token}", token=key) for key in keys]
@@ -61,6 +56,23 @@ def additive(scene: Scene, query: int) -> list[dict]:
                 n=len(row_stages.query),
             ),
         ),
+        blocks.table(
+            (say("Which is the query?"), say("numbers"), ""),
+            [
+                [
+                    say("the decoder’s state s"),
+                    blocks.strip(row_stages.state, limit=1.0),
+                    say("the query of this network"),
+                ],
+                [
+                    say("the decoder’s input, {token}", token=read),
+                    blocks.strip(row_stages.token),
+                    say("the query in some courses; here it enters the unit after the attention, with the context"),
+                ],
+            ],
+            marked=(0,),
+        ),
+        blocks.action(say("The gates of the decoder at this step"), blocks.to_panel("train", "gates", set2=row + 1)),
         blocks.facts(
             blocks.fact(
                 "Context passed to the decoder",

@@ -63,6 +63,24 @@ def counterpart(scene: Scene) -> Translator | None:
     return None
 
 
+def recurrent_reading(scene: Scene) -> tuple[Translator, TranslationTrace] | None:
+    """Return the recurrent network that the page shows, or the one of its direction, and its trace of the page's
+    translation; None if there is none."""
+    if isinstance(scene.translator.model, Recurrent):
+        return scene.translator, scene.trace
+    other = counterpart(scene)
+    return None if other is None else (other, read_by_both(scene, other)[Recurrent])
+
+
+def not_served(scene: Scene) -> list[dict]:
+    """Return the content of a panel about a recurrent network if there is none to show."""
+    return [
+        blocks.paragraph(
+            "No recurrent network with attention is served for {direction}.", direction=scene.trace.direction
+        )
+    ]
+
+
 def read_by_both(scene: Scene, other: Translator) -> dict[type, TranslationTrace]:
     """Return the traces of both networks over the page's translation, each in its own tokens, by network class."""
     trace = scene.trace

@@ -13,6 +13,7 @@ import { matrix } from "./matrix.js";
 import { createFigure } from "../picture/figure.js";
 import { bars, maps, drawNumbers } from "./maps.js";
 import { createScrollBox } from "./scroll.js";
+import { network } from "./network.js";
 import { inside } from "./whole.js";
 import { svgToFile } from "../picture/copy.js";
 import { elementSvg } from "../picture/drawing.js";
@@ -261,6 +262,7 @@ export const BLOCKS = {
   links,
   maps,
   matrix,
+  network: (b, afterInsert, api) => network(b, api, (to) => follow(to, api)),
   pick,
   survey,
   table,

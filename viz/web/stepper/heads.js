@@ -80,7 +80,12 @@ function createStates() {
     () => openLink({ tab: "train", panel: "additive", set1: current + 1 }),
     { class: "plain action" },
   );
-  const root = el("figure", { class: "states" }, title, rows, note, stages);
+  const gates = button(
+    t("The gates of this step"),
+    () => openLink({ tab: "train", panel: "gates", set2: current + 1 }),
+    { class: "plain action" },
+  );
+  const root = el("figure", { class: "states" }, title, rows, note, stages, gates);
   /** @type {any} */
   let path = null;
 
