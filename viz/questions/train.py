@@ -18,6 +18,11 @@ from attention_atlas.viz.wire import fields as field
 from attention_atlas.viz.words import Words, say
 
 COMPARED_UPDATES = (20, max(measure.UPDATES))
+PLACES = {  # place of measure.PLACES -> the update, and its name
+    "order": (COMPARED_UPDATES[-1], say("Word order")),
+    "post": (COMPARED_UPDATES[-1], say("Word order, norm after the sum")),
+    "wide": (measure.UPDATES[1], say("d_k = {n}, {m} updates", n=128, m=measure.UPDATES[1])),
+}
 LIMITS = {"updates": settings.MAX_UPDATES, "learnt": f"{settings.LEARNT:g}"}
 
 
@@ -146,27 +151,26 @@ def options() -> dict:
 
 
 def switch_effects() -> dict[str, list[dict]]:
-    """Return the measured effect of each switch: {about, update, order, changed, default} after COMPARED_UPDATES,
-    and for position codes also on the corpus in which only word order matters. changed and default are the lowest
-    and highest loss with and without the switch."""
-    losses, order = measure.read(), f"{measure.ORDER} "
+    """Return the measured effect of each switch: {about, where, changed, default} after COMPARED_UPDATES, and for some
+    also on another corpus or with other sizes (PLACES). changed and default are the lowest and highest loss with and
+    without the switch; where labels them."""
+    losses = measure.read()
 
-    def compare(name: str, update: int) -> dict:
+    def compare(name: str, update: int, where: Words) -> dict:
         default, changed = losses[measure.default_of(name)][update], losses[name][update]
-        about, is_order = _sentence(update, default, changed), name.startswith(order)
+        found = _sentence(update, default, changed)
         return {
-            "about": say("Word order: {found}", found=about) if is_order else about,
-            "update": update,
-            "order": is_order,
+            "about": say("{place}: {found}", place=where, found=found) if measure.place_of(name) else found,
+            "where": where,
             "changed": changed,
             "default": default,
         }
 
-    switches = [name for name in losses if name != "default" and not name.startswith(order)]
     return {
-        switch: [compare(switch, update) for update in COMPARED_UPDATES]
-        + [compare(name, COMPARED_UPDATES[-1]) for name in (order + switch,) if name in losses]
-        for switch in switches
+        switch: [compare(switch, update, say("{n} updates", n=update)) for update in COMPARED_UPDATES]
+        + [compare(f"{place} {switch}", *PLACES[place]) for place in PLACES if f"{place} {switch}" in losses]
+        for switch in losses
+        if switch != "default" and not measure.place_of(switch)
     }
 
 

@@ -1,7 +1,8 @@
 """Measure the effect of each switch of a toy: python -m attention_atlas.model.training.toy.measure --help
 
 Writes measured.json beside this module, for the page: the loss over the whole corpus after 20, 50 and 100 updates, for
-five seeds of each setting on the default corpus, and of each position code also on the corpus of word order.
+five seeds of each setting on the default corpus. The name of a setting that is measured elsewhere begins with a place:
+"order" for the corpus of word order, "post" for that corpus with post-norm, "wide" for one head with d_k 128.
 """
 
 from __future__ import annotations
@@ -22,8 +23,15 @@ from attention_atlas.model.training.toy.settings import ToySettings
 FILE = Path(__file__).with_name("measured.json")
 SEEDS, UPDATES = range(1, 6), (20, 50, 100)
 CODES = ("none", "learned", "relative", "count", "normalised", "binary", "sine", "tutorial")
-ORDER = "order"  # the corpus whose sentences differ only in word order
-SIZES = {"heads": (1, 2, 8), "decoder_layers": (1,), "d_ff": (1, 4), "rate": (0.1, 0.3, 3, 10)}
+PLACES: Mapping[str, dict] = {"order": {}, "post": {"norm_first": False}, "wide": {"d_model": 128, "heads": 1}}
+ON_ORDER = ("order", "post")  # on the corpus whose sentences differ only in word order
+SIZES = {
+    "heads": (1, 2, 8),
+    "decoder_layers": (1,),
+    "d_ff": (1, 4),
+    "rate": (0.1, 0.3, 3, 10),
+    "norm": ("new", "batch", "outside"),
+}
 CHANGED = {  # the settings that a switch changes to one other value
     "look_ahead_mask": False,
     "scale_scores": False,
@@ -41,6 +49,8 @@ CHANGED = {  # the settings that a switch changes to one other value
     "warmup": False,
     "optimizer": "sgd",
     "count_padding": True,
+    "softmax_twice": True,
+    "hides_itself": True,
 }
 SWITCHES: Mapping[str, dict] = {  # a switch of the page -> the settings that differ from the default
     "default": {},
@@ -50,8 +60,13 @@ SWITCHES: Mapping[str, dict] = {  # a switch of the page -> the settings that di
     **{f"{name}_{value}": {name: value} for name, values in SIZES.items() for value in values},
     "layers_1": {"layers": 1, "decoder_layers": 2},
     "momentum_0": {"optimizer": "sgd", "momentum": 0},
-    f"{ORDER} default": {},
-    **{f"{ORDER} positions_{code}": {"positions": code} for code in CODES},
+    "order default": {},
+    **{f"order positions_{code}": {"positions": code} for code in CODES},
+    "post default": {},
+    "post positions_none": {"positions": "none"},
+    "post positions_count": {"positions": "count"},
+    "wide default": {},
+    "wide scale_scores": {"scale_scores": False},
 }
 
 Interval = tuple[float, float]
@@ -59,13 +74,20 @@ Interval = tuple[float, float]
 
 def default_of(switch: str) -> str:
     """Return the switch that this switch is compared with."""
-    return f"{ORDER} default" if switch.startswith(ORDER) else "default"
+    return f"{place} default" if (place := place_of(switch)) else "default"
+
+
+def place_of(switch: str) -> str:
+    """Return the place that a switch's name begins with; "" for the default corpus and sizes."""
+    return switch.rpartition(" ")[0]
 
 
 def losses(switch: str, seed: int, updates: tuple[int, ...] = UPDATES) -> list[float]:
     """Return the loss over a switch's whole corpus after each of these numbers of updates."""
-    corpus = ORDER if switch.startswith(ORDER) else corpora.DEFAULT
-    run = ToyRun(corpora.read(corpora.CORPORA[corpus].text), ToySettings(**SWITCHES[switch], seed=seed))
+    place = place_of(switch)
+    corpus = "order" if place in ON_ORDER else corpora.DEFAULT
+    changed = {**PLACES.get(place, {}), **SWITCHES[switch]}
+    run = ToyRun(corpora.read(corpora.CORPORA[corpus].text), ToySettings(**changed, seed=seed))
     run.turn()
     run.turn(updates=max(updates))
     # A run ends early when its loss reaches the floor or is not finite.

@@ -24,7 +24,7 @@ from attention_atlas.model.text.words import TwoWordTokenizers, WordTokenizer
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
-from attention_atlas.model.training.toy import corpora, frames, settings
+from attention_atlas.model.training.toy import corpora, frames, mistakes, settings
 from attention_atlas.model.training.toy.corpora import Pairs
 from attention_atlas.model.training.toy.frames import Frame
 from attention_atlas.model.training.toy.settings import Optimizer, Start, ToyNetwork, ToySettings
@@ -85,6 +85,8 @@ class ToyRun:
         self._random = torch.Generator().manual_seed(toy_settings.seed).get_state()
         with self._own_random():
             self.model = networks.build(toy_settings.config(*self.tokenizer.sizes)).train()
+            if not toy_settings.is_standard:
+                _make_mistakes(self.model, toy_settings)
             if toy_settings.start is Start.TORCH:
                 _initialise_as_torch(self.model)
         adam = toy_settings.optimizer is Optimizer.ADAM
@@ -156,7 +158,8 @@ class ToyRun:
             else (batch.outputs != self.tokenizer.pad_id)
         )
         smoothing = self.settings.label_smoothing
-        minimised = F.cross_entropy(logits[is_counted], batch.outputs[is_counted], label_smoothing=smoothing)
+        scores = logits[is_counted].softmax(-1) if self.settings.softmax_twice else logits[is_counted]
+        minimised = F.cross_entropy(scores, batch.outputs[is_counted], label_smoothing=smoothing)
         with torch.no_grad():
             plain = F.cross_entropy(
                 logits.detach().flatten(0, 1), batch.outputs.flatten(), ignore_index=self.tokenizer.pad_id
@@ -196,7 +199,9 @@ class ToyRun:
 
     def opened(self) -> Translator:
         """Return a translator of the current network. Its digest is that of its recipe and its weights. Raises a
-        Refusal for a network without attention."""
+        Refusal for a network without attention, or with a mistake in its layers."""
+        if not self.settings.is_standard:
+            raise Refusal("This network has a mistake in its layers, which the other tabs cannot show.")
         model = deepcopy(self.model).eval()
         if not model.num_layers:
             raise Refusal("This network has no attention, so there are no maps to show in the other tabs.")
@@ -227,6 +232,13 @@ def normalise(recipe: ToyRecipe) -> ToyRecipe:
 def _recipe(pairs: Pairs, toy_settings: ToySettings, update: int) -> ToyRecipe:
     lines = "\n".join(f" {corpora.BETWEEN} ".join(pair) for pair in pairs)
     return ToyRecipe.of(lines, toy_settings.to_plain(), update)
+
+
+def _make_mistakes(model: nn.Module, toy_settings: ToySettings) -> None:
+    if toy_settings.norm is not mistakes.ToyNorm.LAYER:
+        mistakes.replace_norms(model, toy_settings.norm)
+    if toy_settings.hides_itself:
+        mistakes.hide_diagonal(model.decoder)
 
 
 def _initialise_as_torch(model: nn.Module) -> None:

@@ -8,6 +8,7 @@ from attention_atlas.model.config import ModelConfig, PositionCode, check_switch
 from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.kinds import NamedEnum, coerce_enums
+from attention_atlas.model.training.toy.mistakes import ToyNorm
 
 MAX_UPDATES = 2000  # of one run
 LEARNT, SURE = 1e-4, 20  # a run ends when the loss was this close to its floor (nats per token) for 20 updates
@@ -81,10 +82,13 @@ class ToySettings:
     momentum: float = 0.9
     start: Start = Start.XAVIER
     count_padding: bool = False  # the loss is a mean over padding, too
+    norm: ToyNorm = ToyNorm.LAYER
+    softmax_twice: bool = False  # the loss, which applies a softmax, gets probabilities in place of logits
+    hides_itself: bool = False  # a decoder row does not see its own token: triu with k = 0 in place of 1
     seed: int = 1
 
     def __post_init__(self) -> None:
-        coerce_enums(self, network=ToyNetwork, positions=PositionCode, optimizer=Optimizer, start=Start)
+        coerce_enums(self, network=ToyNetwork, positions=PositionCode, optimizer=Optimizer, start=Start, norm=ToyNorm)
         if self.positions in FOREIGN:
             raise ValueError(f"a toy's positions are none of {', '.join(FOREIGN)}, found {self.positions.value}")
         for name, choices in CHOICES.items():
@@ -138,6 +142,12 @@ class ToySettings:
         """Return the settings as JSON-ready values; equal settings give equal JSON."""
         numbers = (*RATES, "rate", "momentum")
         return {name: float(value) if name in numbers else value for name, value in asdict(self).items()}
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether the network is one that the other tabs know, without a mistake in its layers."""
+        transformer = self.network is ToyNetwork.TRANSFORMER
+        return not transformer or (self.norm is ToyNorm.LAYER and not self.hides_itself)
 
     @property
     def ordered(self) -> bool:

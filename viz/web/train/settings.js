@@ -28,6 +28,12 @@ const STARTS = [
   ["xavier", say("Xavier (by fan-in and fan-out)")],
   ["torch", say("PyTorch’s defaults")],
 ];
+const NORMS = [
+  ["layer", say("Layer norm")],
+  ["new", say("Mistake: layer norm created anew in every pass")],
+  ["batch", say("Mistake: batch norm")],
+  ["outside", say("Mistake: ε outside the root, over n − 1")],
+];
 // Field, label, and what switching it teaches.
 const SWITCHES = [
   [
@@ -84,6 +90,20 @@ const SWITCHES = [
     say("Loss counts padding"),
     say("Shorter sentences are padded, and the loss rewards predicting the padding."),
   ],
+  [
+    "softmax_twice",
+    say("Mistake: softmax before the loss"),
+    say(
+      "The loss applies a softmax itself. Of probabilities, a second one is nearly uniform, so this loss stays large and its gradient small.",
+    ),
+  ],
+  [
+    "hides_itself",
+    say("Mistake: triu with k = 0"),
+    say(
+      "The mask hides the diagonal, too: a row attends to earlier tokens only. Its own token still reaches it through the residual stream.",
+    ),
+  ],
 ];
 const OF_TRANSFORMERS = [
   "layers",
@@ -91,10 +111,11 @@ const OF_TRANSFORMERS = [
   "heads",
   "d_ff",
   "positions",
+  "norm",
   "attention_dropout",
   "feedforward_dropout",
   ...SWITCHES.map(([name]) => String(name)).filter(
-    (name) => !["warmup", "count_padding"].includes(name),
+    (name) => !["warmup", "count_padding", "softmax_twice"].includes(name),
   ),
 ];
 
@@ -148,11 +169,11 @@ export function createSettings(side, options, title) {
       class: kind,
       style: `left: ${position(least).toFixed(1)}%; width: max(3px, ${(position(most) - position(least)).toFixed(1)}%)`,
     });
-  function createMeasurement({ about, update: n, order, changed, default: plain }) {
+  function createMeasurement({ about, where, changed, default: plain }) {
     const verdict = changed[1] < plain[0] ? " lower" : changed[0] > plain[1] ? " higher" : "";
     return el("span", { class: `measured${verdict}`, title: about }, [
       el("span", { class: "sr-only" }, about),
-      el("span", { "aria-hidden": "true" }, order ? t("Word order") : t("{n} updates", { n })),
+      el("span", { "aria-hidden": "true" }, where),
       el("span", { class: "track" }, createBar("default", plain), createBar("changed", changed)),
       el("span", { "aria-hidden": "true" }, [
         changed.map((loss) => formatSignificant(loss, 3)).join(" – "),
@@ -193,6 +214,7 @@ export function createSettings(side, options, title) {
     ...["0.1", "0.3", "3", "10"].map((n) => [`rate_${n}`, t("Learning rate × {n}", { n })]),
     ["optimizer", t("SGD with momentum")],
     ["momentum_0", t("SGD without momentum")],
+    ...NORMS.slice(1).map(([norm, words]) => [`norm_${norm}`, words]),
     ["start", t("PyTorch’s default initialisation")],
     ["start_own_output", t("PyTorch’s default initialisation, separate output matrix")],
   ];
@@ -222,6 +244,7 @@ export function createSettings(side, options, title) {
         createSelect("rate", t("Learning rate, × default"), numbers("rate")),
         createSelect("momentum", t("Momentum of SGD"), numbers("momentum")),
         createSelect("start", t("Initialisation"), STARTS),
+        createSelect("norm", t("Norm"), NORMS),
       ]),
       el("div", { class: "switches" }, SWITCHES.map(createSwitch)),
       el("p", { class: "note" }, [
@@ -235,7 +258,7 @@ export function createSettings(side, options, title) {
       ]),
       el("ul", { class: "note" }, [
         changes.map(([name, words]) =>
-          el("li", {}, el("b", {}, words), options.measured[name].map(createMeasurement)),
+          el("li", {}, el("b", {}, words), options.measured[String(name)].map(createMeasurement)),
         ),
       ]),
     ),

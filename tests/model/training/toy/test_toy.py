@@ -10,12 +10,14 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from attention_atlas.model.analysis.positions import codes
 from attention_atlas.model.analysis.positions.codes import SCHEMES, of_table
+from attention_atlas.model.decode.steps import StepDecoder
 from attention_atlas.model.text.words import WordTokenizer
 from attention_atlas.model.trace.recipe import ToyRecipe
-from attention_atlas.model.training.toy import corpora, frames, measure
+from attention_atlas.model.training.toy import corpora, frames, measure, mistakes
 from attention_atlas.model.training.toy.frames import DECODED, Frame
 from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.training.toy.settings import ToySettings
@@ -257,6 +259,65 @@ def test_points_hold_the_minimised_and_the_comparable_loss():
     plain, padded, smoothed = (trained(SENTENCES, 1, **changes).points[0] for changes in settings)
     assert plain.loss == plain.minimised == padded.loss == smoothed.loss
     assert padded.minimised != plain.loss and smoothed.minimised != plain.loss and plain.gradient > 0
+
+
+def test_the_mistaken_norms_follow_their_formulas():
+    x = torch.randn(3, 5, 16, generator=torch.Generator().manual_seed(0)) * 2 + 1
+    norms = {norm: make(16, 1e-5) for norm, make in mistakes.NORMS.items()}
+    torch.testing.assert_close(norms["new"](x), F.layer_norm(x, (16,)))
+    torch.testing.assert_close(norms["batch"](x), F.batch_norm(x.flatten(0, 1), None, None, training=True).view_as(x))
+    rows = x.double().numpy()
+    expected = (rows - rows.mean(-1, keepdims=True)) / (rows.std(-1, ddof=1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(norms["outside"](x).detach().numpy(), expected, atol=1e-5)
+    names = {norm: {name for name, _ in module.named_parameters()} for norm, module in norms.items()}
+    assert names["new"] == set() and names["batch"] == names["outside"] == {"weight", "bias"}
+
+
+@pytest.mark.parametrize("changes", [{"norm": "new"}, {"norm": "batch"}, {"norm": "outside"}, {"hides_itself": True}])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_cached_decoding_makes_the_same_mistake_as_the_full_pass(changes, norm_first):
+    run = trained(SENTENCES, 10, norm_first=norm_first, positions="relative", **changes)
+    model, batch = run.model.eval(), run.corpus
+    plain = trained(SENTENCES, 10, norm_first=norm_first, positions="relative")
+    assert abs(run.points[-1].loss - plain.points[-1].loss) > 1e-6, "it changes nothing"
+    with torch.no_grad():
+        source = model.encode(batch.source)
+        logits = model.project(model.decode(batch.inputs, source)[0])
+        decoder = StepDecoder(model, source, batch.inputs[:, :1])
+        for step in range(1, batch.inputs.shape[1]):
+            torch.testing.assert_close(decoder.logits, logits[:, step - 1], atol=1e-4, rtol=1e-4)
+            decoder.append(batch.inputs[:, step])
+    with pytest.raises(ValueError, match="mistake in its layers"):
+        run.opened()
+
+
+def test_a_hidden_diagonal_is_the_triangle_of_triu_with_k_0():
+    maps = trained(SENTENCES, 1, hides_itself=True).frames[-1].maps[0]["decoder_self"]
+    hidden = torch.triu(torch.ones(maps.shape[2:]), diagonal=0).bool().numpy()
+    hidden[0, 0] = False  # a row without any open cell
+    assert not maps[..., hidden].any() and (maps[..., ~hidden] > 0).all()
+
+
+def test_a_second_softmax_bounds_the_minimised_loss_from_below():
+    run = trained(SENTENCES, 60, softmax_twice=True)
+    size = len(run.tokenizer)
+    least = math.log(size - 1 + math.e) - 1  # of probabilities 1 for the target and 0 for all others
+    assert all(least < point.minimised < least + 1 for point in run.points)
+    assert run.frames[-1].loss > 3 * trained(SENTENCES, 60).frames[-1].loss
+    assert run.opened().translate(SENTENCES[0][0]).finished is not None
+
+
+def test_shipped_measurements_show_what_the_page_says():
+    losses = measure.read()
+
+    def is_lower(first, second, update):
+        return losses[first][update][1] < losses[second][update][0]
+
+    assert is_lower("scale_scores", "default", 20), "at d_k 16, learning is faster without the division"
+    assert is_lower("wide default", "wide scale_scores", 50), "at d_k 128 it is slower"
+    assert is_lower("post positions_count", "post positions_none", 100), "a count tells the order with post-norm"
+    assert not is_lower("order positions_count", "order positions_none", 100), "and not with pre-norm"
+    assert is_lower("default", "softmax_twice", 100) and is_lower("default", "norm_new", 100)
 
 
 def test_turns_are_bounded_and_so_are_runs():
