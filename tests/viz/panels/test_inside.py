@@ -17,6 +17,7 @@ from scipy.signal import periodogram
 
 from attention_atlas.model.analysis import padding
 from attention_atlas.model.trace.kinds import AttentionKind
+from attention_atlas.model.training.toy import measure
 from attention_atlas.viz.maps.labels import display, row_names
 from attention_atlas.viz.panels.inside import (
     add_norm,
@@ -135,6 +136,9 @@ def test_the_scale_panel_measures_this_head(scene) -> None:
     assert in_model[0][1]["text"] == blocks.compact(float(dots.var()))
     assert in_model[1][1]["text"] == blocks.compact(float((dots / 8**0.5).var()))
     assert in_model[1][2]["text"] == blocks.compact(float(scene.trace.cross.weights[0, 1].max(-1).mean()))
+    trained = {row[0]: row[1:] for row in blocks_of(content, "table")[2]["rows"]}
+    low, high = measure.read()["wide scale_scores"][50]
+    assert trained["d_k = 128"][3] == f"{low:.2g} – {high:.2g}" and trained.keys() == {"d_k = 16", "d_k = 128"}
     marks = [note["text"] for part in content[1]["blocks"] for note in part["figure"]["layout"]["annotations"]]
     assert marks[0] == "d_k = 50" and marks[1]["say"] == "this model: {n}" and marks[1]["with"]["n"] == 8
 
@@ -142,15 +146,12 @@ def test_the_scale_panel_measures_this_head(scene) -> None:
 def test_the_race_runs_at_sizes_that_its_heads_divide(scene) -> None:
     for num_heads, d_model, width in ((8, 32, 32), (5, 32, 30), (32, 16, 32)):
         content = race.race(scene, 2, 3, d_model, num_heads, 1)
-        model_row, race_row = blocks_of(content, "table")[0]["rows"]
-        assert [cell["text"] for cell in race_row[1:6]] == [
-            "2",
-            "3",
-            str(width),
-            str(num_heads),
-            str(width // num_heads),
-        ]
-        assert model_row[3]["text"] == "32" and model_row[4]["text"] == "4"
+        sizes = {row[0]: [cell["text"] for cell in row[1:]] for row in blocks_of(content, "table")[0]["rows"]}
+        names = ("batch", "length", "d_model", "heads", "d_k")
+        expected = ["2", "3", str(width), str(num_heads), str(width // num_heads)]
+        assert [sizes[name][1] for name in names] == expected
+        assert sizes["d_model"][0] == "32" and sizes["heads"][0] == "4"
+        assert float(sizes["relative error"][0]) < 1e-5 and float(sizes["relative error, projected at once"][0]) == 0
         assert any("is not divisible by" in block.get("text", "") for block in content) is (width != d_model)
 
 
