@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import nbformat
 import numpy as np
 import pytest
+import torch
 
 from attention_atlas.viz.export.standalone import from_html
 from tests import ROOT
@@ -129,6 +130,29 @@ def test_the_parts_written_by_hand_agree_with_torch_and_the_trained_network_tran
     differences = [float(number) for number in re.findall(r"largest difference (\S+)", output)]
     assert len(differences) > 20 and max(differences) < 1e-5
     assert "uniform logits: 10.37" in output
+    measured, expected = re.search(r"a random output layer: (\S+) for .* = (\S+)", output).groups()
+    assert abs(float(measured) - float(expected)) < 0.1
+    batches = [float(value) for value in re.search(r"batches of 20 tokens: (.+)", output)[1].split(", ")]
+    assert min(batches) < 10.92 < max(batches)
     assert "base 10,000: [1.0, 0.9647, 0.9306, 0.8977, 0.866]" in output
     assert "base 1,000: [1.0, 0.9734," in output
     assert "ich möchte ein bier → i want a beer . (torch.nn: i want a beer .)" in output
+
+
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("return x @ self.weight.T + self.bias", "return x @ self.weight.T"),
+        ("[part.bias for part in projections]", "[part.bias for part in reversed(projections)]"),
+        ("return self.norms[1](x + self.feed_forward(x))", "return self.norms[0](x + self.feed_forward(x))"),
+        ("x = self.norms[1](x + mixed)", "x = self.norms[2](x + mixed)"),
+        ("self.norms[2](x + self.feed_forward(x))", "self.norms[0](x + self.feed_forward(x))"),
+        ("additive.u @ key", "additive.w @ key"),
+    ],
+)
+def test_a_comparison_notices_a_mistake_in_a_part_written_by_hand(right, wrong):
+    cells = [cell.source for cell in nbformat.read(PATHS["from_scratch"], 4).cells if cell.cell_type == "code"]
+    code = "\n".join(cells[: 1 + next(i for i, cell in enumerate(cells) if "class TorchTransformer" in cell)])
+    assert code.count(right) == 1
+    with torch.random.fork_rng(), pytest.raises(AssertionError):
+        exec(code.replace(right, wrong), {"__name__": "notebook"})
