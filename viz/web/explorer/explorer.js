@@ -130,7 +130,13 @@ export default function explorer(root, api) {
     point(at);
     if (sentence.root.contains(document.activeElement)) tellLit();
   };
-  const sentence = createSentence({ point: pointByHand, pin: pinWord, test: testWord, letGo }),
+  const sentence = createSentence({
+      point: pointByHand,
+      pin: pinWord,
+      test: testWord,
+      letGo,
+      switchWidth: () => controls.lines.offsetWidth && controls.lines.offsetWidth + 8,
+    }),
     lines = createPicture(sentence.root, {
       ...pictureOptions,
       name: t("What each word attends to"),
@@ -321,9 +327,11 @@ export default function explorer(root, api) {
     errorTag.hidden = !isOne || !errors;
     if (!errorTag.hidden) {
       const isBest = opens.join() === used[0].join(),
-        error = t("alignment error {share}", { share: `${errors[layer][head].toFixed(1)}%` });
-      errorTag.classList.toggle("best", isBest);
-      errorTag.replaceChildren(...markTerms(isBest ? `★ ${error}` : error));
+        figure = { share: `${errors[layer][head].toFixed(1)}%` },
+        error = isBest
+          ? t("lowest alignment error: {share}", figure)
+          : t("alignment error {share}", figure);
+      errorTag.replaceChildren(...markTerms(error));
       errorTag.title = t(
         "How many links this head gets wrong, of words that people linked in {n} sentences. Lower is better.",
         { n: trace.alignment.sentences },
@@ -469,6 +477,8 @@ export default function explorer(root, api) {
       });
     else views.light(null);
     thumbnails.light(lit, decisive);
+    scene.decisive = decisive;
+    describeHead(null);
     const { heads, layer, head } = state,
       place = { layer: layer + 1, head: head + 1 };
     answer.draw({
@@ -662,9 +672,12 @@ export default function explorer(root, api) {
 
   // Describe a head below the thumbnails; without one, the thumbnails.
   function describeHead(layer, head) {
+    const { decisive } = scene;
     tip.textContent =
       layer === null
-        ? words.thumbnailsTip(overlayOf())
+        ? decisive
+          ? t("Orange frames: “{word}”, the word that matters most here.", { word: decisive.label })
+          : words.thumbnailsTip(overlayOf())
         : words.headLabel(scene.trace, scene.state.kind, layer, head);
   }
 

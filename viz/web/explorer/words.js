@@ -264,10 +264,10 @@ export function describeCell(map, row, column, trace, state) {
   const at = (r, c) => map.values[r * map.columns.length + c];
   const values =
     row !== null ? map.columns.map((_, c) => at(row, c)) : map.rows.map((_, r) => at(r, column));
-  const others = strongestIndices(values, 5).flatMap((i, place) => [
+  const others = strongestIndices(values, 3).flatMap((i, place) => [
     ...(place ? [", "] : []),
     token((row !== null ? map.columns : map.rows)[i].label),
-    ` ${valueText(map, values[i])}`,
+    ` ${map.attention ? formatPercent(values[i]) : valueText(map, values[i])}`,
   ]);
   if (map.overlay)
     return [

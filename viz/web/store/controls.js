@@ -58,7 +58,7 @@ let choiceNumber = 0; // of the last choice of a direction
 let shownNumber = 0; // of the link or choice whose direction is shown
 
 /**
- * Choose a direction.
+ * Choose a direction, and translate the text in it, unless its model is so large that the button says what that costs.
  * @param {any} entry of the menu @param {string | null} [pair] of languages, such as "de-en", for a multilingual model
  */
 export async function chooseDirection(entry, pair = null) {
@@ -74,8 +74,14 @@ export async function chooseDirection(entry, pair = null) {
   // An example of the earlier direction is replaced by one of the new direction; a typed text stays.
   const { value } = textField(),
     stays = value.trim() && (!sentences.includes(value) || offer.sentences.includes(value));
-  store.set({ direction: { entry, pair: languagePair(menus), menus, offer }, isOutdated: true });
-  fill({ text: stays ? value : (offer.sentences[0] ?? "") });
+  const text = stays ? value : (offer.sentences[0] ?? ""),
+    translatesAtOnce = !offer.cost && text.trim(); // a large model waits for the button
+  store.set({
+    direction: { entry, pair: languagePair(menus), menus, offer },
+    isOutdated: !translatesAtOnce,
+  });
+  fill({ text });
+  if (translatesAtOnce) submit(text);
 }
 
 /** @param {{source: string, target: string} | null} menus @returns {string | null} such as "de-en" */

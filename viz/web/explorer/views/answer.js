@@ -125,7 +125,7 @@ export function createAnswer(hooks) {
       word = lit.label,
       { most, own } = result,
       listed = effects.order.slice(0, LISTED);
-    if (own !== null && effects.all[own] && !listed.includes(own)) listed[LISTED - 1] = own;
+    if (own !== null && effects.all[own] && !listed.includes(own)) listed.push(own);
     const without = (i) =>
       bar(
         t("without {word}", { word: quoteMark(lit.items[i].label) }),
@@ -133,7 +133,7 @@ export function createAnswer(hooks) {
         "without",
       );
     const head = ([layer, number, weight]) => [
-      button(`${layer + 1}·${number + 1}`, () => hooks.openHead(layer, number), {
+      button(`L${layer + 1}\u00a0H${number + 1}`, () => hooks.openHead(layer, number), {
         class: "link",
         title: t("Layer {layer} · Head {head}: {share}", {
           layer: layer + 1,

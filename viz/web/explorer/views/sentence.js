@@ -16,6 +16,8 @@ const SIZES = [20, 19, 17.5, 16, 14.5, 13], // pixels of type; a longer sentence
   SLIGHT = 0.3; // nats: smaller losses are pale
 const narrow = matchMedia("(max-width: 640px)");
 
+const clampTo = (value, least, most) => Math.max(least, Math.min(value, most));
+
 const languageName = (code, otherwise) => {
   try {
     const { lang } = document.documentElement;
@@ -30,7 +32,7 @@ const languageName = (code, otherwise) => {
 /**
  * Create the sentences.
  * @param {any} hooks point(at, side): a word is pointed at, null on leaving; pin(at): a word is clicked; test(): the lit word is
- *   tested; letGo(): Escape
+ *   tested; letGo(): Escape; switchWidth(): pixels of the switch at the left of the bubble, 0 while it is hidden
  */
 export function createSentence(hooks) {
   const lines = svg("svg", { class: "lines", "aria-hidden": "true" }),
@@ -255,10 +257,23 @@ export function createSentence(hooks) {
       if (isOwn) isMoving.push(path);
     }
     lines.append(...isMoving); // above the others
+    const most = test && !test.isRunning ? (test.verdict?.most ?? null) : null;
+    sides.source.nodes.forEach(({ node }, i) => node.classList.toggle("decides", i === most));
+    drawDecisiveLine(lit, most);
     const [withoutName, lookedName] = rowNames.children;
-    withoutName.textContent = test?.effects ? t("left without it") : "";
+    withoutName.textContent = test?.effects ? t("if hidden") : "";
+    withoutName.title = test?.effects
+      ? t("Probability of “{word}” if this word is hidden", { word: lit?.label ?? "" })
+      : "";
     lookedName.textContent = lit && others === "source" ? t("attention") : "";
     drawBubble(lit);
+  }
+
+  // Draw the effect of the decisive word as a line of its own, beside those of attention.
+  function drawDecisiveLine(lit, most) {
+    lines.querySelector(".effect")?.remove();
+    const [from, to] = [places.source[most ?? -1], places[rowSide()][lit?.index ?? -1]];
+    if (from && to) lines.append(svg("path", { d: curve(from, to), class: "effect" }));
   }
 
   function drawBubble(lit) {
@@ -289,7 +304,12 @@ export function createSentence(hooks) {
             ? [
                 most === null
                   ? t("No single word decides “{word}”", { word })
-                  : t("“{word}” depends most on “{other}”", { word, other: lit.items[most].label }),
+                  : t("“{word}”: {before}, without “{other}” {after}", {
+                      word,
+                      before: formatPercent(test.effects.p),
+                      other: lit.items[most].label,
+                      after: formatPercent(test.effects.all[most].p),
+                    }),
               ]
             : [
                 own === null
@@ -301,12 +321,13 @@ export function createSentence(hooks) {
       );
     }
     const place = places[rowSide()][lit.index]?.x ?? 0,
-      left = Math.max(
-        0,
-        Math.min(place - bubble.offsetWidth / 2, sheet.offsetWidth - bubble.offsetWidth),
+      left = clampTo(
+        place - bubble.offsetWidth / 2,
+        hooks.switchWidth(),
+        sheet.offsetWidth - bubble.offsetWidth,
       );
     bubble.style.left = `${left}px`;
-    bubble.style.setProperty("--tip", `${place - left}px`);
+    bubble.style.setProperty("--tip", `${Math.max(14, place - left)}px`);
   }
 
   // Arrow keys move along the words and between the sentences.
