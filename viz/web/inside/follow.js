@@ -106,8 +106,10 @@ export class Lights {
   }
 }
 
-// "+1.25 (17) +0.80 (3) +0.41 (29), the other 29: +0.12"
-function sumOf({ largest, rest, others, bias }, name = (i) => `${i + 1}`) {
+const numberName = (i) => t("number {n}", { n: `${i + 1}` });
+
+// "+1.25 (number 17); +0.80 (number 3); +0.41 (number 29); the other 29: +0.12"
+function sumOf({ largest, rest, others, bias }, name = numberName) {
   const terms = largest.map(([i, value]) => `${signed(value)} (${name(i)})`);
   return [
     ...terms,
@@ -166,8 +168,11 @@ export function cellFigures(scene, data) {
   ]);
 }
 
-/** What a followed number is made of and what it feeds, in figures. @param {any} follow @param {any} data of page_inside */
-export function followFigures(follow, data) {
+/**
+ * What a followed number is made of and what it feeds, in figures.
+ * @param {any} follow @param {any} data of page_inside @param {(i: number) => string} keyName the word of a key
+ */
+export function followFigures(follow, data, keyName) {
   if (!data) return null;
   if (follow.probability !== undefined)
     return el("div", { class: "figures" }, [
@@ -194,13 +199,20 @@ export function followFigures(follow, data) {
   return el("div", { class: "figures" }, [
     line(t("Made of"), `q · k = ${formatFixed(data.dot, 2)} = ${sumOf(data.score)}`),
     el(
+      "p",
+      {},
+      t(
+        "Each number of query and key adds up the numbers of a stream, each times a learned weight. The largest parts:",
+      ),
+    ),
+    el(
       "ul",
       {},
       data.back.map(({ dimension, query, key }) =>
         el("li", {}, [
-          `q${dimension + 1} = ${formatFixed(query.total, 2)} = ${sumOf(query)}`,
+          `${numberName(dimension)}: q = ${formatFixed(query.total, 2)} = ${sumOf(query)}`,
           el("br"),
-          `k${dimension + 1} = ${formatFixed(key.total, 2)} = ${sumOf(key)}`,
+          `k = ${formatFixed(key.total, 2)} = ${sumOf(key)}`,
         ]),
       ),
     ),
@@ -215,7 +227,7 @@ export function followFigures(follow, data) {
           t("output {i} = {total} = {sum}", {
             i: `${dimension + 1}`,
             total: formatFixed(output.total, 2),
-            sum: sumOf(output, (i) => t("key {n}", { n: `${i + 1}` })),
+            sum: sumOf(output, keyName),
           }),
         ),
       ),

@@ -46,6 +46,7 @@ const MOVING = 320; // to another word
 const POINTING = 140;
 const BEAT = 1200; // a caption of Play
 const MISSED = 24; // milliseconds of a frame, after which thin lines are left out while items move
+const FOOT = 72; // pixels below the picture, for the line that explains it
 const PRESENTED = 1120; // pixels, the least width in a presentation
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 /** @type {(() => void) | null} ends the picture of the translation before */
@@ -254,7 +255,7 @@ export default function inside(root, block, api) {
     const width = Math.floor(picture.clientWidth),
       top = picture.getBoundingClientRect().top + window.scrollY,
       rows = model.sides.encoder.rows.length + model.sides.decoder.rows.length;
-    const height = Math.min(720, window.innerHeight - top - 24);
+    const height = Math.min(720, window.innerHeight - top - FOOT);
     return { width, height: Math.max(430, height, 200 + 8 * rows) };
   }
 
@@ -369,6 +370,7 @@ export default function inside(root, block, api) {
     caption.textContent =
       beat !== null && scene.beats[beat] ? scene.beats[beat].text : explain(scene);
     root.classList.toggle("playing", beat !== null);
+    status.classList.toggle("sr-only", beat !== null); // the caption shows the same text
     const error = [...model.errors.values()].find(Boolean);
     if (error) status.textContent = String(error);
     links.replaceChildren(
@@ -426,9 +428,16 @@ export default function inside(root, block, api) {
           ),
         );
     }
-    const node = follow && followFigures(follow, followData());
+    const node = follow && followFigures(follow, followData(), keyName);
     if (node) parts.push(node);
     figures.replaceChildren(...parts);
+  }
+
+  // The word that a key of the followed weight is a piece of.
+  function keyName(key) {
+    const rows = scene.rows(keySide(kindOf(follow.place.stage, follow.place.sub))),
+      row = rows.find(({ at: [start, end] }) => key >= start && key < end);
+    return `“${row ? scene.label(row) : key + 1}”`;
   }
 
   const isFollowing = () =>
@@ -649,7 +658,15 @@ export default function inside(root, block, api) {
   picture.addEventListener("click", (event) => {
     const pointer = pointerOf(event);
     stop.isVisible = false;
-    perform(hitAt(scene, pointer)?.action, pointer);
+    tip.classList.remove("shown"); // it describes what was here before
+    const action = hitAt(scene, pointer)?.action;
+    perform(action, pointer);
+    const shows = action?.cell || "probability" in (action ?? {});
+    if (shows)
+      figures.scrollIntoView({
+        block: "nearest",
+        behavior: reducedMotion.matches ? "auto" : "smooth",
+      });
   });
 
   // --- Keyboard -----------------------------------------------------------------------------------------------------

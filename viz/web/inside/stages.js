@@ -238,7 +238,7 @@ export function drawMemory(scene) {
     (a + 100 + b - 190) / 2,
     t("memory: {n} numbers a word", { n: model.overview.d_model }),
   );
-  scene.drawTitle("memoryread", b - 95, t("read at this step"));
+  scene.drawTitle("memoryread", b - 95, t("mean of all cross-attention"));
 }
 
 /** A next token's text on the page. @param {string} token */

@@ -143,7 +143,7 @@ export function explain(scene) {
   if (stage === "embed" || stage === "written")
     return model.overview.positions
       ? t(
-          "Each token has a row of {d} learned numbers. A code for its position is added, and the stream begins.",
+          "Each token has a row of {d} learned numbers. A code for its position is added, and the stream begins. Orange is above 0, blue below; each column has its own scale.",
           { d },
         )
       : t("Each token has a row of {d} learned numbers, where the stream begins.", { d });
@@ -168,10 +168,14 @@ export function explain(scene) {
         n: model.sides[side].heads,
       },
     );
+  const word = scene.active(querySide(kindOf(stage, sub)))?.label ?? "";
+  if (!isDecoder(stage))
+    return t(
+      "“{word}” asks every key: q · k says how well they match, softmax makes weights of it, and the weights mix the values. Click a key for its figures.",
+      { word },
+    );
   return t(
-    "“{word}” asks every key: q · k says how well they match, softmax makes weights of it, and the weights mix the values. Click a row for its figures.",
-    {
-      word: scene.active(querySide(kindOf(stage, sub)))?.label ?? "",
-    },
+    "To find the next word, the last word “{word}” asks every key: q · k says how well they match, softmax makes weights of it, and the weights mix the values. Click a key for its figures.",
+    { word },
   );
 }
