@@ -75,10 +75,9 @@ export function createDemo({ rows, measure, surprising, light, test, preview, pr
       if (location.hash.length > 1 || isStill() || !isFirstVisit()) return;
       const own = begin();
       if (!(await wait(own, PAUSE.first))) return;
-      showNotice(t("Each translated word lights up the words that one head looked at."));
       const words = rows();
       await lightWords(own, [...new Set([...words.slice(0, 2), ...words.slice(-2)])]);
-      if (own === number) stop();
+      if (own === number) isPlaying = false;
     },
     /** Play the whole loop. */
     async play() {

@@ -626,6 +626,7 @@ export default function explorer(root, api) {
     news.textContent = t("Hiding one word after the other …");
     await test.run(scene.trace, scene.wordMap, row);
     tellLit();
+    answer.root.scrollIntoView({ block: "nearest" }); // on a phone its end is below the window
     if (hadFocus && document.activeElement === document.body) sentence.focusLit();
   }
 

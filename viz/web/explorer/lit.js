@@ -6,7 +6,7 @@ export const FAINT = 0.04, // smaller weights are neither drawn nor named
   DECIDES = 0.7; // nats that a decisive word costs: its loss halves a probability
 const SOFT = 0.1, // a head that puts less on its strongest word looked at none
   OTHERS = 0.3, // least weight of another head that attends to the decisive word
-  NAMED_HEADS = 3;
+  NAMED_HEADS = 2;
 
 export const isNone = (at) => !at || (at.row === null && at.column === null);
 

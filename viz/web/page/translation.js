@@ -8,7 +8,7 @@ import { onEnter } from "../core/keys.js";
 import { pageLink, openLink, tabToOpen } from "../core/links.js";
 import { chipClass, chipText } from "../stepper/tokens.js";
 import { pin } from "../store/question.js";
-import { connectControls, submit } from "../store/controls.js";
+import { connectControls, submit, textField } from "../store/controls.js";
 import { store } from "../store/store.js";
 import { translateLink } from "../store/translation.js";
 
@@ -211,6 +211,7 @@ export default function translation(root, api) {
     );
     why.hidden = true;
     document.body.classList.remove("atlas-outdated");
+    afterPaint().then(markTyping); // a link's text is in the field by then
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
       ...(value.mismatch ? [mismatchNotice(value.mismatch)] : []),
@@ -247,6 +248,13 @@ export default function translation(root, api) {
       suggestion ? [" ", button(suggestion.label, () => translateLink(suggestion.link))] : null,
     ]);
 
+  // The field holds another text than the one that is translated: the translation is paler until it is.
+  function markTyping() {
+    const text = store.state.address?.text,
+      typed = textField()?.value.trim();
+    document.body.classList.toggle("atlas-typing", Boolean(text) && typed !== text.trim());
+  }
+
   // Another direction was chosen: hide the translation, which does not belong to it.
   function showOutdated() {
     current = null;
@@ -279,6 +287,7 @@ export default function translation(root, api) {
   store.follow(["translation"], ({ translation: value }) => draw(value));
   store.follow(["isOutdated"], ({ isOutdated }) => isOutdated && showOutdated());
   store.follow(["beam"], ({ beam }) => (decoding.value = beam));
+  document.addEventListener("input", markTyping);
   onEnter("#source-text :is(textarea, input)", submit); // Gradio would report it a frame later
 
   // Mark the pinned token.

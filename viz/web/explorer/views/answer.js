@@ -132,7 +132,7 @@ export function createAnswer(hooks) {
         effects.all[i].p,
         "without",
       );
-    const head = ([layer, number, weight]) => [
+    const head = ([layer, number, weight]) =>
       button(`L${layer + 1}\u00a0H${number + 1}`, () => hooks.openHead(layer, number), {
         class: "link",
         title: t("Layer {layer} · Head {head}: {share}", {
@@ -140,9 +140,7 @@ export function createAnswer(hooks) {
           head: number + 1,
           share: formatPercent(weight),
         }),
-      }),
-      " ",
-    ];
+      });
     const { written } = effects;
     return [
       el(
@@ -156,9 +154,9 @@ export function createAnswer(hooks) {
       el("ul", { class: "bars tested" }, bar(t("as it is"), effects.p, "all"), listed.map(without)),
       heads.length && most !== null && most !== own
         ? el("p", { class: "small" }, [
-            t("Heads that do look at “{word}”:", { word: lit.items[most].label }),
+            t("Heads that look at “{word}”:", { word: lit.items[most].label }),
             " ",
-            heads.map(head),
+            heads.flatMap((place, i) => [i ? ", " : "", head(place)]),
           ])
         : null,
       written

@@ -261,7 +261,9 @@ export function createSentence(hooks) {
     sides.source.nodes.forEach(({ node }, i) => node.classList.toggle("decides", i === most));
     drawDecisiveLine(lit, most);
     const [withoutName, lookedName] = rowNames.children;
-    withoutName.textContent = test?.effects ? t("if hidden") : "";
+    withoutName.textContent = test?.effects
+      ? t("“{word}” if hidden", { word: lit?.label ?? "" })
+      : "";
     withoutName.title = test?.effects
       ? t("Probability of “{word}” if this word is hidden", { word: lit?.label ?? "" })
       : "";
