@@ -290,7 +290,7 @@ export default function explorer(root, api) {
     if (repaint) drawThumbnails();
     else if (before.overlay !== state.overlay) describeHead(null);
     thumbnails.select(scene.state, scene.headColours);
-    chips.draw(scene.state, trace.kinds[state.kind], scene.headColours);
+    chips.draw(shownState(), trace.kinds[state.kind], scene.headColours);
     drawSentence();
     guide.textContent = words.viewGuide(state, overlay);
     showPinned();
