@@ -208,7 +208,7 @@ def embedding(scene: Scene, side: Side) -> dict:
     return {
         "shown": positions,
         "ids": [ids[position] for position in positions],
-        **{name: strips(getattr(rows, name)[positions]) for name in ("scaled", "positions", "added")},
+        **{name: strips(getattr(rows, name)[positions], sampled=True) for name in ("scaled", "positions", "added")},
         "lengths": {
             name: numbers(np.linalg.norm(getattr(rows, name)[positions], axis=-1))
             for name in ("scaled", "positions", "added")

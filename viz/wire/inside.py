@@ -32,11 +32,11 @@ def number(value: float) -> float:
     return float(f"{value:.8g}")
 
 
-def strips(values: np.ndarray, *, max_cells: int = MAX_CELLS) -> dict:
+def strips(values: np.ndarray, *, max_cells: int = MAX_CELLS, sampled: bool = False) -> dict:
     """Return vectors [row, dimension] as strips of at most `max_cells` cells.
 
-    "data" is base64 of int8 [row, cell]; its unit is "unit". A cell of several dimensions holds the one of the largest
-    absolute value.
+    "data" is base64 of int8 [row, cell]; its unit is "unit". "group" is the number of dimensions of a cell, which holds
+    the one of the largest absolute value, or the first one if the strip is sampled: so strips can be added up.
     """
     values = np.asarray(values, np.float32)
     rows, width = values.shape
@@ -44,11 +44,19 @@ def strips(values: np.ndarray, *, max_cells: int = MAX_CELLS) -> dict:
     padded = np.zeros((rows, -(-width // group) * group), np.float32)
     padded[:, :width] = values
     grouped = padded.reshape(rows, -1, group)
-    largest = np.abs(grouped).argmax(-1)[..., None]
-    cells = np.take_along_axis(grouped, largest, -1)[..., 0]
+    if sampled:
+        cells = grouped[..., 0]
+    else:
+        largest = np.abs(grouped).argmax(-1)[..., None]
+        cells = np.take_along_axis(grouped, largest, -1)[..., 0]
     limit = float(np.abs(cells).max(initial=0.0)) or 1.0
     data = np.rint(cells / limit * _LEVELS).astype(np.int8)
-    return {"cells": cells.shape[1], "unit": limit / _LEVELS, "data": base64.b64encode(data.tobytes()).decode("ascii")}
+    return {
+        "cells": cells.shape[1],
+        "group": group,
+        "unit": limit / _LEVELS,
+        "data": base64.b64encode(data.tobytes()).decode("ascii"),
+    }
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ function sumOf({ largest, rest, others, bias }, name = numberName) {
   ].join("; ");
 }
 
-const line = (label, text) => el("p", {}, el("b", {}, label), " ", text);
+const line = (label, text, note = "") =>
+  el("p", {}, el("b", {}, label), " ", text, " ", el("span", { class: "note" }, note));
 
 /**
  * The figures of a cell: the products of query and key, their sum, and the softmax.
@@ -159,10 +160,23 @@ export function cellFigures(scene, data) {
     ),
     line("q · k", `= ${formatFixed(data.dots[at], 3)}`),
     line("x", `= ${formatFixed(data.dots[at], 3)}${root}${bias} = ${formatFixed(x, 3)}`),
+    data.divided
+      ? el(
+          "p",
+          { class: "note" },
+          t(
+            "The more products are added, the larger the sum. Dividing by √{n} makes up for that.",
+            {
+              n: `${key.length}`,
+            },
+          ),
+        )
+      : "",
     data.allowed[at]
       ? line(
           `${exponent} ÷ Σ`,
           `= ${formatSignificant(power, 4)} ÷ ${formatSignificant(total, 4)} = ${formatFixed(data.weights[at], 4)}`,
+          t("Σ adds this up over all keys, so the weights of “{query}” sum to 1.", words),
         )
       : line(t("mask"), t("−∞: this key comes later, so its weight is 0.")),
   ]);
@@ -202,7 +216,7 @@ export function followFigures(follow, data, keyName) {
       "p",
       {},
       t(
-        "Each number of query and key adds up the numbers of a stream, each times a learned weight. The largest parts:",
+        "Each number of query and key adds up the numbers of a stream, which the norm has brought to one scale, each times a learned weight. The largest parts:",
       ),
     ),
     el(

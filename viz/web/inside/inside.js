@@ -572,6 +572,12 @@ export default function inside(root, block, api) {
     redraw(MOVING);
   }
 
+  // The key that the query of the open head attends to most.
+  function strongestKey() {
+    const { first, weights } = model.stage(headFields(view)) ?? { first: 0, weights: [0] };
+    return first + weights.indexOf(Math.max(...weights));
+  }
+
   function endFollowing() {
     pause();
     [follow, beat] = [null, null];
@@ -580,7 +586,9 @@ export default function inside(root, block, api) {
 
   function play() {
     follow ??=
-      view.cell && view.open ? { place: view.open, cell: view.cell } : strongestCross(scene);
+      view.open && (view.cell || depthOf(view.open) === 2)
+        ? { place: view.open, cell: view.cell ?? [view.query, strongestKey()] }
+        : strongestCross(scene);
     if (!follow) return;
     const data = followData();
     if (!data) {

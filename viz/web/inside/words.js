@@ -140,13 +140,19 @@ export function explain(scene) {
   }
   const { stage, sub } = open;
   const d = model.overview.d_model;
-  if (stage === "embed" || stage === "written")
-    return model.overview.positions
-      ? t(
-          "Each token has a row of {d} learned numbers. A code for its position is added, and the stream begins. Orange is above 0, blue below; each column has its own scale.",
-          { d },
-        )
-      : t("Each token has a row of {d} learned numbers, where the stream begins.", { d });
+  if (stage === "embed" || stage === "written") {
+    const side = stage === "embed" ? "encoder" : "decoder",
+      group = model.stage({ stage: "embedding", side })?.scaled.group ?? 1;
+    return [
+      model.overview.positions
+        ? t(
+            "Each token has a row of {d} learned numbers. A code for its position is added, and the stream begins. Orange is above 0, blue below; each column has its own scale.",
+            { d },
+          )
+        : t("Each token has a row of {d} learned numbers, where the stream begins.", { d }),
+      group > 1 ? t("One number in {n} is drawn.", { n: `${group}` }) : "",
+    ].join(" ");
+  }
   if (stage === "memory")
     return t(
       "The encoder’s output. Cross-attention reads these numbers in every layer of the decoder.",
