@@ -42,7 +42,7 @@ export function drawEmbedding(scene, side) {
         { a: light },
       );
     pen.text(`id.${row.id}`, start + part * 1.1, row.c, `#${data.ids[index]}`, {
-      s: 11.5,
+      s: Math.min(11.5, row.pitch * 0.8),
       c: "muted",
       along: true,
       a: light,
