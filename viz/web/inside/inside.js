@@ -209,11 +209,18 @@ export default function inside(root, block, api) {
     );
   }
 
-  // A link to a cell of the decoder's maps pins its word, also when the same sentence is translated again.
-  function pinLinked() {
+  // Select a linked head on the whole page, and pin the word of a linked cell, also when the same sentence is translated again.
+  function followPlace() {
+    if (isOver || !root.isConnected) return;
     const { place, cell } = store.state.inside,
       open = parsePlace(place, model),
       [query] = parseCell(cell) ?? [];
+    if (open && isLayer(open.stage) && open.sub !== "ff" && open.head !== null)
+      tabOpeners.explorer?.({
+        kind: kindOf(open.stage, open.sub),
+        layer: layerOf(open.stage),
+        head: open.head,
+      });
     if (
       depthOf(open) !== 2 ||
       query === undefined ||
@@ -223,9 +230,7 @@ export default function inside(root, block, api) {
     if (query < model.steps && query !== store.state.pinned) pin(query);
   }
 
-  store.follow(["inside", "translation"], () => {
-    if (!isOver && root.isConnected) pinLinked();
-  });
+  store.follow(["inside", "translation"], followPlace);
   store.follow(["inside", "pinned"], update);
   store.follow(["selection"], ({ selection }) => {
     if (isOver || !selection) return;
@@ -515,7 +520,7 @@ export default function inside(root, block, api) {
     if (!open || !isLayer(open.stage) || open.sub === "ff") return;
     const kind = kindOf(open.stage, open.sub),
       layer = layerOf(open.stage);
-    tabOpeners.explorer?.({ kind, layer, head: open.head ?? scene.headOf(kind, layer) });
+    if (open.head === null) tabOpeners.explorer?.({ kind, layer, head: scene.headOf(kind, layer) });
   }
 
   const goUp = () => {
@@ -777,15 +782,8 @@ export default function inside(root, block, api) {
     cancelAnimationFrame(request);
   };
 
-  pinLinked();
+  followPlace();
   update();
-  const linked = parsePlace(store.state.inside.place, model);
-  if (linked && isLayer(linked.stage) && linked.sub !== "ff" && linked.head !== null)
-    tabOpeners.explorer?.({
-      kind: kindOf(linked.stage, linked.sub),
-      layer: layerOf(linked.stage),
-      head: linked.head,
-    });
 
   return {
     // A presentation enlarges the picture to its space, so a wide one is laid out as on a wide page.
