@@ -157,7 +157,6 @@ def test_the_keyboard_walks_stages_heads_and_cells(picture):
     assert page.locator(".inside [tabindex='0']").count() == 1
 
 
-@pytest.mark.long
 # Keep the caption and the place of each beat of Play.
 RECORD_BEATS = """() => {
   window.beats = [];
@@ -169,6 +168,7 @@ RECORD_BEATS = """() => {
 }"""
 
 
+@pytest.mark.long
 def test_play_walks_through_the_stages_in_short_sentences(picture):
     page = picture()
     at(page, "")

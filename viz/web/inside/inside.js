@@ -428,7 +428,10 @@ export default function inside(root, block, api) {
         parts.push(
           button(
             t("Follow this weight"),
-            () => startFollowing({ place: view.open, cell: view.cell }),
+            () => {
+              startFollowing({ place: view.open, cell: view.cell });
+              showFigures();
+            },
             { class: "plain follow" },
           ),
         );
@@ -444,6 +447,13 @@ export default function inside(root, block, api) {
       row = rows.find(({ at: [start, end] }) => key >= start && key < end);
     return `“${row ? scene.label(row) : key + 1}”`;
   }
+
+  // Scroll to the end of the figures, which are below the window as a rule.
+  const showFigures = () =>
+    figures.lastElementChild?.scrollIntoView({
+      block: "nearest",
+      behavior: reducedMotion.matches ? "auto" : "smooth",
+    });
 
   const isFollowing = () =>
     follow?.place &&
@@ -674,12 +684,7 @@ export default function inside(root, block, api) {
     tip.classList.remove("shown"); // it describes what was here before
     const action = hitAt(scene, pointer)?.action;
     perform(action, pointer);
-    const shows = action?.cell || "probability" in (action ?? {});
-    if (shows)
-      figures.scrollIntoView({
-        block: "nearest",
-        behavior: reducedMotion.matches ? "auto" : "smooth",
-      });
+    if (action?.cell || "probability" in (action ?? {})) showFigures();
   });
 
   // --- Keyboard -----------------------------------------------------------------------------------------------------
