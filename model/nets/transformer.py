@@ -160,12 +160,12 @@ class Transformer(EncoderDecoder):
         self.config: ModelConfig = config
         self.scale: float = math.sqrt(config.d_model) if config.scale_embedding else 1.0
         self.output_scale: float = config.d_model**-0.5 if config.scale_output else 1.0
-        self.embedding: nn.Embedding = _embedding(config.vocabulary_size, config.d_model)
+        self.embedding: nn.Embedding = embedding_of(config.vocabulary_size, config.d_model)
         self.target_embedding: nn.Embedding | None = (
-            None if config.shared_embeddings else _embedding(config.num_target_tokens, config.d_model)
+            None if config.shared_embeddings else embedding_of(config.num_target_tokens, config.d_model)
         )
         self.output: nn.Embedding | None = (
-            None if config.tied_output else _embedding(config.num_target_tokens, config.d_model)
+            None if config.tied_output else embedding_of(config.num_target_tokens, config.d_model)
         )
         self.output_bias: nn.Parameter | None = (
             nn.Parameter(torch.zeros(config.num_target_tokens)) if config.logits_bias else None
@@ -328,7 +328,8 @@ class Transformer(EncoderDecoder):
         return linear(hidden * self.output_scale, self.output_matrix, self.output_bias)
 
 
-def _embedding(tokens: int, d_model: int) -> nn.Embedding:
+def embedding_of(tokens: int, d_model: int) -> nn.Embedding:
+    """Return a new embedding."""
     # Standard deviation d_model^-0.5: scaled by sqrt(d_model) at the input it is 1, and a tied output projection
     # starts with logits of the same order.
     weight = torch.empty(tokens, d_model)

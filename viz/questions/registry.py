@@ -84,8 +84,9 @@ def ask(context: Context, name: str, body: Mapping) -> Answer:
     that cannot be answered.
 
     If the answer needs a toy or the result of long work that is not in a cache, that is computed first, and its
-    progress is streamed: {"training": {"update", "of"}} or {"work": {"done", "of"}}. If a retrained toy has other
-    weights than the address names, the answer is {"retrained": the new address}."""
+    progress is streamed: {"training": {"update", "of"}}, with "waits" while another large toy is trained, or {"work":
+    {"done", "of"}}. If a retrained toy has other weights than the address names, the answer is {"retrained": the new
+    address}."""
     address, fields = body.get("address"), body.get("fields") or {}
     if not isinstance(fields, dict):
         raise ValueError("The fields of a question are an object.")
@@ -117,7 +118,8 @@ def _in_parts(
                 yield {"work": {"done": done, "of": of}}
             continue
         for update in context.traces.toys.train(needed.recipe):
-            yield {"training": {"update": update, "of": needed.recipe.updates}}
+            waits = {"waits": True} if update is None else {}
+            yield {"training": {"update": update or 0, "of": needed.recipe.updates, **waits}}
     raise Refusal("The model is busy: your toy was trained, and others took its place. Please try again in a moment.")
 
 

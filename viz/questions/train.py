@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import math
+import statistics
 from collections.abc import Generator, Mapping, Sequence
 
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.recipe import ToyRecipe
+from attention_atlas.model.trace.tokens import Token
 from attention_atlas.model.training.toy import corpora, measure, settings
 from attention_atlas.model.training.toy.frames import MAPPED
 from attention_atlas.model.training.toy.run import ToyRun, normalise, parse
@@ -23,7 +25,6 @@ PLACES = {  # place of measure.PLACES -> the update, and its name
     "post": (COMPARED_UPDATES[-1], say("Word order, norm after the sum")),
     "wide": (measure.UPDATES[1], say("d_k = {n}, {m} updates", n=128, m=measure.UPDATES[1])),
 }
-LIMITS = {"updates": settings.MAX_UPDATES, "learnt": f"{settings.LEARNT:g}"}
 
 
 @question(lane="page", on_cpu=True)
@@ -32,7 +33,8 @@ def page_train(context: Context, address: Address | None, fields: Mapping) -> An
 
     The fields are corpus, settings, updates (the update at which training ends), and from (default 0), the update that
     the page's run has reached. If that run is not in the cache, it is trained again, and {"training": {"update", "of"}}
-    is yielded meanwhile. Without a corpus, PyTorch's optimisers are loaded in advance and the answer is {}.
+    is yielded meanwhile, with "waits" while another visitor trains a large network. Without a corpus, PyTorch's
+    optimisers are loaded in advance and the answer is {}.
     """
     if "corpus" not in fields:
         context.traces.toys.prepare()
@@ -47,6 +49,9 @@ def page_train(context: Context, address: Address | None, fields: Mapping) -> An
 def _turns(context: Context, recipe: ToyRecipe, since: int) -> Generator[dict]:
     has_run = since > 0
     for run, turn in context.traces.toys.watch(recipe, since):
+        if run is None:
+            yield {"training": {"update": 0, "of": since, "waits": True}}
+            continue
         if turn is None:
             yield {"training": {"update": run.update, "of": since}}
             continue
@@ -61,7 +66,7 @@ def page_toy(context: Context, address: Address | None, fields: Mapping) -> Answ
 
     The fields are recipe, and pair, the number of a sentence of the corpus.
     """
-    recipe = directions.read_recipe(fields)
+    recipe = context.traces.toys.latest(directions.read_recipe(fields))
     pairs, _ = parse(recipe)
     text = pairs[field.read_integer(fields, "pair", 0) % len(pairs)][0]
     trace = context.trace(Address(text, recipe=recipe))
@@ -71,17 +76,21 @@ def page_toy(context: Context, address: Address | None, fields: Mapping) -> Answ
 def describe_run(run: ToyRun) -> dict:
     """Return the constant facts of a run, JSON-ready."""
     tokenizer = run.tokenizer
-    tokens = [
-        {
-            "source": _labels(tokenizer, tokenizer.encode_source(source, "target")),
-            "read": _labels(tokenizer, [tokenizer.begin_id, *tokenizer.encode(target)]),
-            "written": _labels(tokenizer, [*tokenizer.encode(target), tokenizer.end_id]),
-            "wanted": target,
-            "text": source,
-        }
-        for source, target in run.pairs
-    ]
-    return {"pairs": tokens, "floor": run.floor, "guess": math.log(len(tokenizer)), "words": list(tokenizer.words)}
+    corpus = run.corpus
+    tokens = []
+    for row, (source, target) in enumerate(run.pairs):
+        is_token = corpus.outputs[row] != tokenizer.pad_id
+        source_ids = [i for i in corpus.source[row].tolist() if i != tokenizer.pad_id]
+        tokens.append(
+            {
+                "source": _spell(tokenizer.source_tokens(source_ids, source)),
+                "read": _labels(tokenizer, corpus.inputs[row][is_token].tolist()),
+                "written": _labels(tokenizer, corpus.outputs[row][is_token].tolist()),
+                "wanted": target,
+                "text": source,
+            }
+        )
+    return {"pairs": tokens, "floor": run.floor, "guess": run.task.guess, "words": list(tokenizer.words)}
 
 
 def progress(run: ToyRun, points: Sequence[object], frames: Sequence[object], done: str | None) -> dict:
@@ -90,16 +99,16 @@ def progress(run: ToyRun, points: Sequence[object], frames: Sequence[object], do
         "points": [[p.update, _finite(p.loss), _finite(p.minimised), _finite(p.gradient)] for p in points],
         "frames": [_frame(run, frame) for frame in frames],
         "update": run.update,
-        "done": None if done is None else _end(done),
+        "done": None if done is None else _end(run, done),
     }
 
 
-def _end(done: str) -> Words:
+def _end(run: ToyRun, done: str) -> Words:
     if done == "diverged":
         return say("The loss is no longer a number.")
     if done == "learnt":
-        return say("Learned by heart: the loss is within {n} nats of the minimum.", n=LIMITS[done])
-    return say("The run has reached its {n} updates.", n=LIMITS[done])
+        return say("Learned by heart: the loss is within {n} nats of the minimum.", n=f"{settings.LEARNT:g}")
+    return say("The run has reached its {n} updates.", n=run.settings.max_updates)
 
 
 def _frame(run: ToyRun, frame: object) -> dict:
@@ -109,12 +118,12 @@ def _frame(run: ToyRun, frame: object) -> dict:
         "loss": _finite(frame.loss),
         "outputs": [
             {
-                "text": tokenizer.decode(ids),
-                "finished": ids[-1:] == (tokenizer.end_id,),
+                "text": tokenizer.decode(ids[len(prefix) :]),
+                "finished": ids[-1:] == (tokenizer.end_id,) or len(ids) == run.task.max_steps,
                 "read": _labels(tokenizer, [tokenizer.begin_id, *ids[:-1]]),
                 "written": _labels(tokenizer, ids),
             }
-            for ids in frame.outputs
+            for ids, prefix in zip(frame.outputs, run.task.prefixes)
         ],
         "maps": [
             {
@@ -127,7 +136,11 @@ def _frame(run: ToyRun, frame: object) -> dict:
 
 
 def _labels(tokenizer: object, ids: Sequence[int]) -> list[str]:
-    return [labels.display(token).removeprefix("\u2581") for token in tokenizer.tokens(ids)]
+    return _spell(tokenizer.tokens(ids))
+
+
+def _spell(tokens: Sequence[Token]) -> list[str]:
+    return [labels.display(token).removeprefix("\u2581") for token in tokens]
 
 
 def _finite(value: float) -> float | None:
@@ -138,7 +151,13 @@ def options() -> dict:
     """Return the corpora, settings and limits that the page offers."""
     return {
         "corpora": [
-            {"name": name, "title": corpus.title, "lesson": corpus.lesson, "text": corpus.text}
+            {
+                "title": corpus.title,
+                "lesson": corpus.lesson,
+                "text": corpus.text,
+                "settings": dict(corpus.settings),
+                "measured": head_effects() if name == measure.LOOKS else [],
+            }
             for name, corpus in corpora.CORPORA.items()
         ],
         "choices": {name: list(values) for name, values in settings.CHOICES.items()},
@@ -148,6 +167,21 @@ def options() -> dict:
         "scale": theme.SCALES["viridis"],
         "measured": switch_effects(),
     }
+
+
+def head_effects() -> list[dict]:
+    """Return the measured losses by the number of heads: {heads, losses}, where losses are {update, mean, deviation}
+    over the seeds."""
+    return [
+        {
+            "heads": heads,
+            "losses": [
+                {"update": update, "mean": statistics.mean(losses), "deviation": statistics.stdev(losses)}
+                for update, losses in rows.items()
+            ],
+        }
+        for heads, rows in measure.read_heads().items()
+    ]
 
 
 def switch_effects() -> dict[str, list[dict]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from attention_atlas.model.trace.language import Refusal, Words, say
 
@@ -18,16 +19,25 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus with its title and lesson for the page. text: one pair per line, its sides separated by a bar."""
+    """A corpus with its title and lesson for the page.
+
+    text      one pair per line, its sides separated by a bar
+    settings  those of model.training.toy.settings that it is made for; the others are the defaults
+    """
 
     title: Words
     lesson: Words
     text: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _lines(*pairs: str) -> str:
     return "\n".join(pairs)
 
+
+BEER = _lines("ich mochte ein bier P | i want a beer .", "ich mochte eine cola P | i want a cola .")
+# The base model of the paper (Vaswani et al. 2017, table 3), with an embedding for each side and one for the output.
+BASE = {"layers": 6, "heads": 8, "d_model": 512, "d_ff": 4, "separate": True, "own_output": True}
 
 CORPORA: Mapping[str, Corpus] = {
     "sentences": Corpus(
@@ -95,6 +105,129 @@ CORPORA: Mapping[str, Corpus] = {
                 )
             )
         ),
+    ),
+    "looks": Corpus(
+        say("Four looks at once"),
+        say(
+            "Each target is one word: the first, third, fifth and seventh letter of the source. One softmax mixes the "
+            "four letters up; several heads look at one each. Compare 8 heads with 1."
+        ),
+        _lines(
+            *(
+                f"{' '.join(letters)} | {letters[::2]}"
+                for letters in (
+                    "aaaabaaa",
+                    "aaabaabb",
+                    "aaababaa",
+                    "aabaabab",
+                    "abaaaaaa",
+                    "abaaaabb",
+                    "abaabbbb",
+                    "ababbaab",
+                    "abbaaaaa",
+                    "abbaabba",
+                    "abbaabbb",
+                    "abbabaaa",
+                    "abbababa",
+                    "abbababb",
+                    "baaaaaaa",
+                    "baaabaab",
+                    "baaabbba",
+                    "baabaaba",
+                    "baabbabb",
+                    "baabbbba",
+                    "babaaabb",
+                    "babaabaa",
+                    "babaabbb",
+                    "babababa",
+                    "babbabaa",
+                    "babbabba",
+                    "babbbaaa",
+                    "babbbbaa",
+                    "bbaaaaaa",
+                    "bbaaabbb",
+                    "bbaababa",
+                    "bbaabbbb",
+                    "bbabaabb",
+                    "bbababba",
+                    "bbabbbbb",
+                    "bbbaaaaa",
+                    "bbbaabab",
+                    "bbbababa",
+                    "bbbbaaba",
+                    "bbbbbaaa",
+                )
+            )
+        ),
+        {"layers": 1, "heads": 8},
+    ),
+    "opinions": Corpus(
+        say("Good or bad"),
+        say(
+            "An encoder alone: the row of <s> gives each sentence a class, as in BERT. “not” turns the meaning round. "
+            "For images, the tokens would be patches of the image."
+        ),
+        _lines(
+            "the film is good | good",
+            "the film is not good | bad",
+            "the film is bad | bad",
+            "the film is not bad | good",
+            "i like this book | good",
+            "i do not like this book | bad",
+            "what a great evening | good",
+            "what a sad evening | bad",
+            "the food was cold and the waiter was rude | bad",
+            "the food was great and the waiter was kind | good",
+            "the food was not great | bad",
+            "the waiter was not rude | good",
+        ),
+        {"network": "encoder"},
+    ),
+    "next": Corpus(
+        say("Next word"),
+        say(
+            "A decoder alone, as in GPT: no source, and each row predicts the next word from the words before it. The "
+            "left side is the beginning that it continues."
+        ),
+        _lines(
+            "the cat | sleeps on the sofa",
+            "the dog | sleeps under the table",
+            "the bird | sings in the tree",
+            "every morning the cat | drinks milk",
+            "every morning the dog | runs to the gate",
+            "every morning the bird | sings to the sun",
+            "at night the cat | hunts mice",
+            "at night the dog | guards the house",
+            "at night the bird | sleeps in the tree",
+        ),
+        {"network": "decoder"},
+    ),
+    "beer": Corpus(
+        say("Beer and cola"),
+        say(
+            "A course’s own settings: d_model 512, six layers, eight heads, SGD at 0.001 with momentum 0.99. P is its "
+            "padding, here a word. 44 million parameters: about 30 updates, some ten seconds."
+        ),
+        BEER,
+        {
+            **BASE,
+            "norm_first": False,
+            "scale_embedding": False,
+            "biases": False,
+            "optimizer": "sgd",
+            "rate": 0.01,
+            "momentum": 0.99,
+            "start": "torch",
+        },
+    ),
+    "beer_adam": Corpus(
+        say("Beer and cola, Adam"),
+        say(
+            "The recipe of an English–French tutorial, run on the sentences of another course, beer and cola: norm "
+            "first, Adam at 0.0001 with β 0.9 and 0.98 and ε 1e-9, dropout 0.1."
+        ),
+        BEER,
+        {**BASE, "optimizer": "adam", "rate": 1 / 30, "warmup": False, "dropout": 0.1},
     ),
 }
 DEFAULT = "sentences"

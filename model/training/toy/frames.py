@@ -56,8 +56,20 @@ def thin_frames(frames: Sequence[Frame], limit: int = MAX_BYTES) -> list[Frame]:
 
 
 @torch.inference_mode()
-def frame_of(model: AnyNetwork, batch: Batch, update: int, *, end_id: int) -> Frame:
-    """Take a frame of the whole corpus, padded in one batch. The mode of the model (training or not) is restored."""
+def frame_of(
+    model: AnyNetwork,
+    batch: Batch,
+    update: int,
+    *,
+    end_id: int,
+    prefixes: Sequence[tuple[int, ...]] = (),
+    max_steps: int | None = None,
+) -> Frame:
+    """Take a frame of the whole corpus, padded in one batch. The mode of the model (training or not) is restored.
+
+    prefixes   by row, the first ids of the output, which decoding continues; (): nothing is given
+    max_steps  of decoding; None: twice the length of the target
+    """
     training = model.training
     model.eval()
     begin_id = int(batch.inputs[0, 0])
@@ -66,8 +78,14 @@ def frame_of(model: AnyNetwork, batch: Batch, update: int, *, end_id: int) -> Fr
     source = model.encode(batch.source)
     logits = model.project(model.decode(batch.inputs, source)[0])
     loss = torch.nn.functional.cross_entropy(logits[is_token].float(), batch.outputs[is_token])
-    limits = [min(2 * int(length), model.config.max_length - 1) for length in is_token.sum(1)]
-    outputs = greedy(model, source, limits, begin_id=begin_id, end_id=end_id)
+    limits = [max_steps or min(2 * int(length), model.config.max_length - 1) for length in is_token.sum(1)]
+    if any(prefixes):
+        outputs = [
+            [*prefix, *_continue(model, source.select(torch.tensor([row])), limits[row], begin_id, end_id, prefix)]
+            for row, prefix in enumerate(prefixes)
+        ]
+    else:
+        outputs = greedy(model, source, limits, begin_id=begin_id, end_id=end_id)
     lengths = [((batch.source[row] != model.config.pad_id).sum(), is_token[row].sum()) for row in range(rows)]
     recorded = model(batch.source[:rows], batch.inputs[:rows], record=True)
     maps = [
@@ -79,6 +97,14 @@ def frame_of(model: AnyNetwork, batch: Batch, update: int, *, end_id: int) -> Fr
             maps[row][DECODED] = decoded_self(model, batch.source[row, : int(lengths[row][0])], outputs[row], begin_id)
     model.train(training)
     return Frame(update, tuple(map(tuple, outputs)), float(loss), tuple(maps))
+
+
+def _continue(
+    model: AnyNetwork, source: object, limit: int, begin_id: int, end_id: int, prefix: tuple[int, ...]
+) -> list[int]:
+    """Return the ids that continue a prefix in one sentence, of at most `limit` ids in all."""
+    (ids,) = greedy(model, source, [limit - len(prefix)], begin_id=begin_id, end_id=end_id, prefix=prefix)
+    return ids
 
 
 def decoded_self(model: AnyNetwork, source_ids: torch.Tensor, output: Sequence[int], begin_id: int) -> np.ndarray:

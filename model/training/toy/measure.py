@@ -2,7 +2,8 @@
 
 Writes measured.json beside this module, for the page: the loss over the whole corpus after 20, 50 and 100 updates, for
 five seeds of each setting on the default corpus. The name of a setting that is measured elsewhere begins with a place:
-"order" for the corpus of word order, "post" for that corpus with post-norm, "wide" for one head with d_k 128.
+"order" for the corpus of word order, "post" for that corpus with post-norm, "wide" for one head with d_k 128. With
+--heads it writes heads.json instead: the loss by the number of heads, for ten seeds on the corpus that needs several.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import torch
 
 from attention_atlas.model.files import read_json, write_json
 from attention_atlas.model.program import CommandLine, refuse_existing, run_program
-from attention_atlas.model.training.toy import corpora
+from attention_atlas.model.training.toy import corpora, settings
 from attention_atlas.model.training.toy.run import ToyRun
 from attention_atlas.model.training.toy.settings import ToySettings
 
-FILE = Path(__file__).with_name("measured.json")
+FILE, HEADS_FILE = (Path(__file__).with_name(f"{name}.json") for name in ("measured", "heads"))
 SEEDS, UPDATES = range(1, 6), (20, 50, 100)
 CODES = ("none", "learned", "relative", "count", "normalised", "binary", "sine", "tutorial")
 PLACES: Mapping[str, dict] = {"order": {}, "post": {"norm_first": False}, "wide": {"d_model": 128, "heads": 1}}
@@ -69,6 +70,9 @@ SWITCHES: Mapping[str, dict] = {  # a switch of the page -> the settings that di
     "wide scale_scores": {"scale_scores": False},
 }
 
+LOOKS, HEADS = "looks", settings.CHOICES["heads"]  # the corpus whose targets need several heads; their numbers
+HEADS_SEEDS, HEADS_UPDATES = range(1, 11), (50, 100, 200)
+
 Interval = tuple[float, float]
 
 
@@ -86,8 +90,17 @@ def losses(switch: str, seed: int, updates: tuple[int, ...] = UPDATES) -> list[f
     """Return the loss over a switch's whole corpus after each of these numbers of updates."""
     place = place_of(switch)
     corpus = "order" if place in ON_ORDER else corpora.DEFAULT
-    changed = {**PLACES.get(place, {}), **SWITCHES[switch]}
-    run = ToyRun(corpora.read(corpora.CORPORA[corpus].text), ToySettings(**changed, seed=seed))
+    return _train(corpus, {**PLACES.get(place, {}), **SWITCHES[switch]}, seed, updates)
+
+
+def losses_by_heads(heads: int, seed: int, updates: tuple[int, ...] = HEADS_UPDATES) -> list[float]:
+    """Return the loss over the corpus LOOKS after each of these numbers of updates, with its settings and this many
+    heads of d_model / heads each."""
+    return _train(LOOKS, {**corpora.CORPORA[LOOKS].settings, "heads": heads}, seed, updates)
+
+
+def _train(corpus: str, changes: Mapping, seed: int, updates: tuple[int, ...]) -> list[float]:
+    run = ToyRun(corpora.read(corpora.CORPORA[corpus].text), ToySettings(**{**changes, "seed": seed}))
     run.turn()
     run.turn(updates=max(updates))
     # A run ends early when its loss reaches the floor or is not finite.
@@ -107,6 +120,13 @@ def read(path: Path = FILE) -> dict[str, dict[int, Interval]]:
     }
 
 
+def read_heads(path: Path = HEADS_FILE) -> dict[int, dict[int, list[float]]]:
+    """Read the losses by heads: number of heads -> updates -> the loss of each seed."""
+    return {
+        int(heads): {int(update): losses for update, losses in rows.items()} for heads, rows in read_json(path).items()
+    }
+
+
 def is_reliable(first: Interval, second: Interval) -> bool:
     """Return whether the difference of two intervals is reliable: they do not overlap."""
     return first[1] < second[0] or second[1] < first[0]
@@ -114,12 +134,16 @@ def is_reliable(first: Interval, second: Interval) -> bool:
 
 def main(argv: list[str] | None = None) -> None:
     parser = CommandLine("python -m attention_atlas.model.training.toy.measure", __doc__)
-    parser.add_argument("--out", type=Path, default=FILE, help="where to write, default what the page shows")
+    parser.add_argument("--out", type=Path, help="where to write, default what the page shows")
+    parser.add_argument("--heads", action="store_true", help="measure by the number of heads")
     parser.add_argument("--switch", choices=SWITCHES, nargs="+", help="measure only these, update the file")
     parser.add_argument("--replace", action="store_true", help="write over what is there already")
     args = parser.parse_args(argv)
+    args.out = args.out or (HEADS_FILE if args.heads else FILE)
     refuse_existing(args.out, args.replace or args.switch is not None)
     torch.set_num_threads(1)
+    if args.heads:
+        return write_json(args.out, {str(heads): _measure_heads(heads) for heads in HEADS})
     results: dict[str, dict[str, list[float]]] = read_json(args.out) if args.switch else {}
     for switch in args.switch or SWITCHES:
         rows = [losses(switch, seed) for seed in SEEDS]
@@ -128,6 +152,13 @@ def main(argv: list[str] | None = None) -> None:
         }
         print(switch, json.dumps(results[switch]), file=sys.stderr)
     write_json(args.out, {switch: results[switch] for switch in SWITCHES if switch in results})
+
+
+def _measure_heads(heads: int) -> dict[str, list[float]]:
+    rows = [losses_by_heads(heads, seed) for seed in HEADS_SEEDS]
+    columns = {str(update): [round(loss, 5) for loss in column] for update, column in zip(HEADS_UPDATES, zip(*rows))}
+    print(heads, json.dumps(columns), file=sys.stderr)
+    return columns
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import starmap
 
 import torch
@@ -19,15 +18,14 @@ from torch import nn
 
 from attention_atlas.model.checkpoint import Checkpoint, Example
 from attention_atlas.model.config import from_json
-from attention_atlas.model.nets import networks
-from attention_atlas.model.text.words import TwoWordTokenizers, WordTokenizer
 from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.recipe import ToyRecipe
-from attention_atlas.model.training.batches import Batch, Examples, make_batch, plan_batches
+from attention_atlas.model.training.batches import Batch, plan_batches
 from attention_atlas.model.training.toy import corpora, frames, mistakes, settings
 from attention_atlas.model.training.toy.corpora import Pairs
 from attention_atlas.model.training.toy.frames import Frame
-from attention_atlas.model.training.toy.settings import Optimizer, Start, ToyNetwork, ToySettings
+from attention_atlas.model.training.toy.settings import Optimizer, Start, ToySettings
+from attention_atlas.model.training.toy.tasks import task_of
 from attention_atlas.model.translator import Translator
 
 BATCH_PAIRS = 16  # in one update
@@ -68,23 +66,17 @@ class ToyRun:
 
     def __init__(self, pairs: Pairs, toy_settings: ToySettings) -> None:
         self.pairs, self.settings = pairs, toy_settings
-        self.tokenizer = (
-            TwoWordTokenizers(*zip(*pairs))
-            if toy_settings.separate and toy_settings.network is ToyNetwork.TRANSFORMER
-            else WordTokenizer(side for pair in pairs for side in pair)
-        )
+        self.task = task_of(pairs, toy_settings)
+        self.tokenizer = self.task.tokenizer
         self.update = 0
         self.points: list[Point] = []
         self.frames: list[Frame] = []
-        examples = Examples.encode(list(pairs), self.tokenizer, "target", max_length=settings.MAX_LENGTH)
-        self.examples = examples
-        everything = torch.arange(len(pairs)).numpy()
-        self.corpus: Batch = make_batch(examples, everything, self.tokenizer)
+        self.corpus: Batch = self.task.batch(torch.arange(len(pairs)).numpy())
         self._plan: list = []
         self._epoch = 0
         self._random = torch.Generator().manual_seed(toy_settings.seed).get_state()
         with self._own_random():
-            self.model = networks.build(toy_settings.config(*self.tokenizer.sizes)).train()
+            self.model = self.task.build(toy_settings.config(*self.tokenizer.sizes)).train()
             if not toy_settings.is_standard:
                 _make_mistakes(self.model, toy_settings)
             if toy_settings.start is Start.TORCH:
@@ -108,13 +100,13 @@ class ToyRun:
 
     def copy(self) -> ToyRun:
         """Return an independent run in the same state."""
-        fixed = (self.pairs, self.settings, self.tokenizer, self.examples, self.corpus, *self.points, *self.frames)
+        fixed = (self.pairs, self.settings, self.task, self.tokenizer, self.corpus, *self.points, *self.frames)
         return deepcopy(self, {id(value): value for value in fixed})
 
-    @cached_property
+    @property
     def floor(self) -> float:
-        """The smallest possible loss (corpora.floor)."""
-        return corpora.floor(self.pairs, ordered=self.settings.ordered)
+        """The smallest possible loss."""
+        return self.task.floor
 
     @property
     def size(self) -> int:
@@ -124,7 +116,7 @@ class ToyRun:
 
     @property
     def done(self) -> str | None:
-        if self.update >= settings.MAX_UPDATES:
+        if self.update >= self.settings.max_updates:
             return "updates"
         last = self.points[-settings.SURE :]
         if len(last) == settings.SURE and all(point.loss < self.floor + settings.LEARNT for point in last):
@@ -157,29 +149,36 @@ class ToyRun:
             if self.settings.count_padding
             else (batch.outputs != self.tokenizer.pad_id)
         )
-        smoothing = self.settings.label_smoothing
+        smoothing = self.settings.smoothing
         scores = logits[is_counted].softmax(-1) if self.settings.softmax_twice else logits[is_counted]
         minimised = F.cross_entropy(scores, batch.outputs[is_counted], label_smoothing=smoothing)
         with torch.no_grad():
             plain = F.cross_entropy(
                 logits.detach().flatten(0, 1), batch.outputs.flatten(), ignore_index=self.tokenizer.pad_id
             )
-        self.optimizer.zero_grad(set_to_none=True)
         minimised.backward()
         gradient = nn.utils.clip_grad_norm_(self.model.parameters(), settings.CLIP_NORM)
         self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)  # here, so that no gradients are kept between turns
         self.points.append(Point(self.update, plain.item(), minimised.item(), gradient.item()))
 
     def _next_batch(self) -> Batch:
         if len(self.pairs) <= BATCH_PAIRS:
             return self.corpus
         if not self._plan:
-            self._plan = plan_batches(self.examples, BATCH_PAIRS * 8, seed=self.settings.seed, epoch=self._epoch)
+            self._plan = plan_batches(self.task.examples, BATCH_PAIRS * 8, seed=self.settings.seed, epoch=self._epoch)
             self._epoch += 1
-        return make_batch(self.examples, self._plan.pop(), self.tokenizer)
+        return self.task.batch(self._plan.pop())
 
     def _frame(self) -> Frame:
-        frame = frames.frame_of(self.model, self.corpus, self.update, end_id=self.tokenizer.end_id)
+        frame = frames.frame_of(
+            self.model,
+            self.corpus,
+            self.update,
+            end_id=self.tokenizer.end_id,
+            prefixes=self.task.prefixes,
+            max_steps=self.task.max_steps,
+        )
         self.frames = frames.thin_frames([*self.frames, frame])
         return frame
 
@@ -197,12 +196,17 @@ class ToyRun:
         finally:
             torch.set_num_threads(threads)
 
-    def opened(self) -> Translator:
+    def opened(self, *, copy: bool = True) -> Translator:
         """Return a translator of the current network. Its digest is that of its recipe and its weights. Raises a
-        Refusal for a network without attention, or with a mistake in its layers."""
+        Refusal for a network without attention, with a mistake in its layers, or that does not translate.
+
+        copy: False: the translator takes the network, and the run must not be used any more.
+        """
+        if not self.task.opens:
+            raise Refusal("This network does not translate, so there is no translation to show in the other tabs.")
         if not self.settings.is_standard:
             raise Refusal("This network has a mistake in its layers, which the other tabs cannot show.")
-        model = deepcopy(self.model).eval()
+        model = (deepcopy(self.model) if copy else self.model).eval()
         if not model.num_layers:
             raise Refusal("This network has no attention, so there are no maps to show in the other tabs.")
         digest = hashlib.sha256(json.dumps(self.recipe.to_plain(), sort_keys=True).encode())

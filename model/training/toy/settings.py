@@ -8,23 +8,26 @@ from attention_atlas.model.config import ModelConfig, PositionCode, check_switch
 from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.trace import is_integer, is_number
 from attention_atlas.model.trace.kinds import NamedEnum, coerce_enums
+from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.training.toy.mistakes import ToyNorm
 
-MAX_UPDATES = 2000  # of one run
+MAX_UPDATES, LARGE_UPDATES = 2000, 200  # of one run
 LEARNT, SURE = 1e-4, 20  # a run ends when the loss was this close to its floor (nats per token) for 20 updates
 LEARNING_RATE, WARMUP = 3e-3, 30  # of Adam: the peak, and the updates before it
 SGD_RATE = 0.1
 CLIP_NORM = 1.0  # keeps runs finite with every switch
 MAX_LENGTH = 32  # tokens on each side
 CHOICES = {
-    "layers": (1, 2, 3),
-    "decoder_layers": (0, 1, 2, 3),  # 0: as many as the encoder has
+    "layers": (1, 2, 3, 6),
+    "decoder_layers": (0, 1, 2, 3, 6),  # 0: as many as the encoder has
     "heads": (1, 2, 4, 8),
-    "d_model": (16, 32, 64, 128),
+    "d_model": (16, 32, 64, 128, 512),
     "d_ff": (1, 2, 4, 8),  # times d_model
-    "rate": (0.1, 0.3, 1, 3, 10),  # times the usual learning rate
+    "rate": (0.01, 1 / 30, 0.1, 0.3, 1, 3, 10),  # times the usual learning rate
     "momentum": (0, 0.5, 0.9, 0.99),  # of SGD
 }
+LARGE = 512  # d_model of a network of tens of millions of parameters, kept outside of the cache (toys.py)
+LARGE_D_FF = 4  # its largest d_ff, times d_model: 44 million parameters with six layers
 RATES = ("dropout", "attention_dropout", "feedforward_dropout", "label_smoothing")
 FOREIGN = (PositionCode.HALVES, PositionCode.FAIRSEQ)  # codes of published families, not offered for toys
 
@@ -33,6 +36,8 @@ class ToyNetwork(NamedEnum):
     """The networks that a toy can have."""
 
     TRANSFORMER = "transformer"
+    ENCODER = "encoder"  # alone, with a class for each sentence (Devlin et al. 2019)
+    DECODER = "decoder"  # alone: the next word of a text (Radford et al. 2018)
     GRU = "gru"  # with additive attention (Bahdanau et al. 2015)
     GRU_PLAIN = "gru-plain"  # one vector for the whole source (Sutskever et al. 2014)
 
@@ -95,6 +100,10 @@ class ToySettings:
             if getattr(self, name) not in choices or isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is one of {choices}, found {getattr(self, name)!r}")
         check_switches(self)
+        if self.is_large and self.d_ff > LARGE_D_FF:
+            raise Refusal(
+                "With d_model {width}, d_ff is at most {most} times d_model.", width=self.d_model, most=LARGE_D_FF
+            )
         for name in RATES:
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value <= 0.5:
@@ -104,7 +113,7 @@ class ToySettings:
 
     def config(self, source: int, target: int) -> ModelConfig | RecurrentConfig:
         """Return the config of the network for vocabularies of these sizes."""
-        if self.network is not ToyNetwork.TRANSFORMER:
+        if self.is_recurrent:
             attention = self.network is ToyNetwork.GRU
             return RecurrentConfig(target, self.d_model, self.dropout, attention, MAX_LENGTH)
         return ModelConfig(
@@ -125,9 +134,9 @@ class ToySettings:
             residual=self.residual,
             scale_embedding=self.scale_embedding,
             biases=self.biases,
-            shared_embeddings=not self.separate,
+            shared_embeddings=source == target and not self.separate,
             tied_output=not self.own_output,
-            target_vocabulary_size=target if self.separate else None,
+            target_vocabulary_size=None if source == target and not self.separate else target,
         )
 
     def learning_rate_at(self, update: int) -> float:
@@ -150,8 +159,27 @@ class ToySettings:
         return not transformer or (self.norm is ToyNorm.LAYER and not self.hides_itself)
 
     @property
+    def is_recurrent(self) -> bool:
+        return self.network in (ToyNetwork.GRU, ToyNetwork.GRU_PLAIN)
+
+    @property
+    def smoothing(self) -> float:
+        """The label smoothing: a classifier has none."""
+        return 0.0 if self.network is ToyNetwork.ENCODER else self.label_smoothing
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a run takes hundreds of megabytes."""
+        return self.d_model >= LARGE
+
+    @property
+    def max_updates(self) -> int:
+        """The number of updates after which a run ends."""
+        return LARGE_UPDATES if self.is_large else MAX_UPDATES
+
+    @property
     def ordered(self) -> bool:
         """Whether the encoder knows the order of its words. A count adds the same number to every dimension, which a
         layer norm subtracts with the mean."""
         lost = (PositionCode.COUNT, PositionCode.NORMALISED) if self.norm_first else ()
-        return self.network is not ToyNetwork.TRANSFORMER or self.positions not in (PositionCode.NONE, *lost)
+        return self.is_recurrent or self.positions not in (PositionCode.NONE, *lost)

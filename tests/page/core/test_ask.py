@@ -110,10 +110,12 @@ def test_an_answer_that_is_cut_off_is_requested_again(page) -> None:
 
 
 def test_a_notice_says_that_a_toy_is_being_retrained(page) -> None:
-    lines = [{"training": {"update": 5, "of": 9}}, {"training": {"update": 9, "of": 9}}, {"n": 1}]
+    waits = {"training": {"update": 0, "of": 9, "waits": True}}
+    lines = [waits, {"training": {"update": 5, "of": 9}}, {"training": {"update": 9, "of": 9}}, {"n": 1}]
     page.evaluate(NOTICES)
     assert ask(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
     assert "Training your network again: update 9 of 9" in page.evaluate("notices")
+    assert "Another visitor trains a large network. Yours begins when that is done." in page.evaluate("notices")
     assert page.evaluate("document.querySelector('.atlas-told').textContent") == ""
 
 

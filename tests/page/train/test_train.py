@@ -97,6 +97,40 @@ def test_an_invalid_corpus_is_refused_on_a_narrow_dark_page(tiny_url, open_page)
 
 
 @pytest.mark.long
+def test_a_classifier_and_a_next_word_model_show_the_maps_that_they_have(tiny_url, open_page):
+    page = open_train(open_page, tiny_url)
+    for corpus, network, kind, first in (
+        ("Good or bad", "encoder", "encoder_self", "good"),
+        ("Next word", "decoder", "decoder_self", "sleeps on the sofa"),
+    ):
+        press(page, corpus)
+        expect(page.locator("#train-a-network")).to_have_value(network)
+        press(page, "Train")
+        expect(page.locator("#train td.right", has_text=first).first).to_be_visible(timeout=60_000)
+        press(page, "Stop")
+        assert page.locator("#train-kind option").evaluate_all("nodes => nodes.map(n => n.value)") == [kind]
+        assert page.locator("#train .side.a canvas").count() == 2 * 4
+        press(page, "Open setting A in the other tabs")
+        expect(page.locator("#train .failed")).to_contain_text("does not translate")
+    press(page, "Word order")
+    expect(page.locator("#train-a-network")).to_have_value("transformer")
+    no_faults(page, "#train", name="train-corpora-1280")
+
+
+@pytest.mark.long
+def test_a_corpus_of_a_course_sets_its_network(tiny_url, open_page):
+    page = open_train(open_page, tiny_url)
+    press(page, "Beer and cola")
+    values = {"d_model": "512", "layers": "6", "heads": "8", "optimizer": "sgd"}
+    for name, value in values.items():
+        expect(page.locator(f"#train-a-{name}")).to_have_value(value)
+    assert page.locator("#train-a-rate").input_value() == "0.01"
+    press(page, "Four looks at once")
+    expect(page.locator("#train .corpus tbody tr")).to_have_count(4)
+    expect(page.locator("#train-a-d_model")).to_have_value("64")
+
+
+@pytest.mark.long
 def test_the_loss_without_smoothing_stands_beside_the_minimised_one(tiny_url, open_page):
     page = open_train(open_page, tiny_url)
     page.locator("#train-a-label_smoothing").select_option("0.1")

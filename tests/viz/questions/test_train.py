@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import random
 import subprocess
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,9 +22,9 @@ from attention_atlas.model.serve.limits import BatchLimits, Busy
 from attention_atlas.model.trace.address import Address
 from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.recipe import ToyRecipe
-from attention_atlas.model.training.toy import measure, settings
+from attention_atlas.model.training.toy import measure, settings, toys
 from attention_atlas.model.training.toy.run import normalise
-from attention_atlas.model.training.toy.toys import ToyNeeded, Toys
+from attention_atlas.model.training.toy.toys import Place, ToyNeeded, Toys
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels import registry
@@ -169,6 +173,134 @@ def test_the_least_recently_used_toy_is_dropped_when_memory_is_full():
     with pytest.raises(ToyNeeded):
         toys.find(first)
     assert toys.bytes <= 4.5 * toys.find(second).weight_bytes
+
+
+@pytest.mark.parametrize("network", ["encoder", "decoder", "transformer"])
+def test_tokens_of_a_run_are_those_of_its_maps(context, network):
+    corpus = "a b c d e | x\nb a | y"  # more words in the source than in the target
+    settings = {**SETTINGS, "network": network, "separate": True}
+    first = next(parts(context, "page_train", fields={"corpus": corpus, "settings": settings, "updates": 0}))
+    pair, frame = first["run"]["pairs"][0], first["turn"]["frames"][0]
+    lengths = {name: len(pair[name]) for name in ("source", "read", "written")}
+    assert lengths["read"] == lengths["written"]
+    for kind, maps in frame["maps"][0].items():
+        rows = lengths["source" if kind == "encoder_self" else "read"]
+        columns = lengths["read" if kind == "decoder_self" else "source"]
+        assert maps["shape"][2:] == [rows, columns]
+    expected = {
+        "encoder": ["<s>", "a", "b", "c", "d", "e", "</s>"],
+        "decoder": ["<s>", "a", "b", "c", "d", "e", "x"],
+        "transformer": ["a", "b", "c", "d", "e", "</s>"],
+    }[network]
+    assert pair["read" if network == "decoder" else "source"] == expected
+    if network == "encoder":
+        assert frame["outputs"][0]["text"] in ("x", "y") and frame["outputs"][0]["finished"]
+
+
+@pytest.fixture()
+def large(monkeypatch) -> ToyRecipe:
+    """A recipe of ten updates whose toy counts as large."""
+    monkeypatch.setattr(settings, "LARGE", SETTINGS["d_model"])
+    monkeypatch.setattr(toys, "TURN_SECONDS", 0.0)
+    return normalise(ToyRecipe.of(CORPUS, SETTINGS, 10))
+
+
+def wait_until(condition) -> None:
+    deadline = time.monotonic() + 30
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+def test_a_large_toy_is_kept_outside_of_the_cache_and_continues_where_it_stopped(large):
+    kept = Toys()
+    stream = kept.watch(large)
+    first, second = next(stream), next(stream)
+    stream.close()
+    assert kept.bytes == 0 and kept.large.value is first[0] is second[0], "no run is copied"
+    update = first[0].update
+    assert update >= 1
+    stream = kept.watch(large, since=0)
+    run, missed = next(stream)
+    stream.close()
+    assert run is first[0] and len(missed.points) == update and missed.frames[0].update == 0
+    (run, turn), *_, last = kept.watch(large, since=update)
+    assert not turn.points and last[0].update == 10 and run is first[0]
+
+
+def test_there_is_one_large_toy_and_the_next_one_takes_its_place(large):
+    kept, other = Toys(), normalise(ToyRecipe.of(CORPUS, {**SETTINGS, "seed": 2}, 10))
+    first = kept.watch(large)
+    next(first)
+    second = kept.watch(other)
+    assert [next(second) for _ in range(3)] == [(None, None)] * 3, "it waits, and is told so"
+    first.close()
+    run, _ = next(step for step in second if step[0] is not None)
+    assert kept.large.value is run and run.settings.seed == 2
+    second.close()
+    list(kept.train(large))
+    assert kept.find(large).recipe == large and not isinstance(kept.large.value, type(run)), "its run is gone"
+    with pytest.raises(ToyNeeded):
+        kept.find(other)
+
+
+def test_too_many_callers_wait_for_the_large_toy(large):
+    place = Place(60, BatchLimits(at_once=1, waiting=1, seconds=0.5))
+    assert not list(place.hold())
+    waiting = place.hold()
+    next(waiting)
+    with pytest.raises(Busy):
+        next(place.hold())
+    with pytest.raises(Busy):
+        list(waiting)
+    place.release()
+    assert not list(place.hold())
+
+
+def test_the_large_toy_is_dropped_after_its_last_use(large):
+    kept = Toys(idle_seconds=0.2)
+    stream = kept.watch(large)
+    next(stream)
+    time.sleep(0.5)
+    assert kept.large.value is not None, "it is in use"
+    stream.close()
+    wait_until(lambda: kept.large.value is None)
+    list(kept.train(large))
+    dropped = weakref.ref(kept.find(large).model)
+    wait_until(lambda: kept.large.value is None)
+    gc.collect()
+    assert dropped() is None, "its memory is free"
+    assert Toys().large._idle_seconds == 300
+
+
+def test_who_waits_for_a_large_toy_is_told(context, large):
+    kept = context.traces.toys
+    assert not list(kept.large.hold())
+    stream = parts(context, "page_train", fields=large.to_plain())
+    assert next(stream) == {"training": {"update": 0, "of": 0, "waits": True}}
+    kept.large.release()
+    assert next(part for part in stream if "run" in part)["turn"]["update"] == 0
+    stream.close()
+
+
+def test_a_large_toy_opens_in_the_other_tabs(context, large):
+    answer = last(context, "page_toy", fields={"recipe": large.to_plain()})
+    assert answer["opens"]["recipe"]["updates"] == 10
+    translated = last(context, "page_translate", address=answer["opens"])
+    assert translated["target"] and context.traces.toys.bytes == 0
+
+
+def test_a_large_toy_that_is_a_turn_ahead_of_the_page_opens_as_it_is(context, large):
+    kept, stream = context.traces.toys, context.traces.toys.watch(large)
+    update = [next(stream) for _ in range(4)][-1][0].update
+    stream.close()
+    for behind, opened in ((1, update), (0, update)):
+        recipe = {**large.to_plain(), "updates": update - behind}
+        assert kept.latest(ToyRecipe.from_plain(recipe)).updates == opened
+    assert kept.latest(replace(large, updates=0)).updates == 0 and update > 2
+    run = kept.large.value
+    opens = last(context, "page_toy", fields={"recipe": {**large.to_plain(), "updates": update - 1}})["opens"]
+    assert opens["recipe"]["updates"] == update and kept.find(ToyRecipe.from_plain(opens["recipe"])).model is run.model
 
 
 def test_a_toy_requested_several_times_at_once_is_trained_once(monkeypatch):

@@ -187,12 +187,15 @@ const decodeFile = ({ name, type, data }) => ({
   blob: new Blob([Uint8Array.from(atob(data), (character) => character.charCodeAt(0))], { type }),
 });
 
-/** Say that the visitor's own network is trained again before it can answer. @type {ShowProgress} */
+/** Say that the visitor's own network is trained again before it can answer, or waits for another one. @type {ShowProgress} */
 const showTraining = (training, isAnew) =>
   showNotice(
-    training
-      ? restartNotice(isAnew) + t("Training your network again: update {update} of {of}", training)
-      : "",
+    !training
+      ? ""
+      : training.waits
+        ? t("Another visitor trains a large network. Yours begins when that is done.")
+        : restartNotice(isAnew) +
+          t("Training your network again: update {update} of {of}", training),
   );
 
 /** @type {ShowProgress} */

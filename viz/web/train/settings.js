@@ -6,6 +6,8 @@ import { say, t } from "../core/language.js";
 
 const NETWORKS = [
   ["transformer", say("Transformer")],
+  ["encoder", say("Encoder only, a class for each sentence")],
+  ["decoder", say("Decoder only, the next word")],
   ["gru", say("GRU with additive attention")],
   ["gru-plain", say("GRU without attention")],
 ];
@@ -118,6 +120,15 @@ const OF_TRANSFORMERS = [
     (name) => !["warmup", "count_padding", "softmax_twice"].includes(name),
   ),
 ];
+// The fields that a network lacks.
+const OF_TWO_STACKS = ["decoder_layers", "separate", "own_output", "norm", "hides_itself"];
+const LACKING = {
+  transformer: [],
+  encoder: [...OF_TWO_STACKS, "look_ahead_mask", "label_smoothing"],
+  decoder: OF_TWO_STACKS,
+  gru: OF_TRANSFORMERS,
+  "gru-plain": OF_TRANSFORMERS,
+};
 
 // A drawer over the side of the page, beside which the curves stay visible. One is open at a time.
 function createDrawer(title, ...content) {
@@ -155,7 +166,8 @@ export function createSettings(side, options, title) {
     fields.set(name, node);
     return el("label", { class: "field", for: id(name) }, el("span", {}, words), node);
   }
-  const numbers = (name) => options.choices[name].map((value) => [value, String(value)]);
+  const numbers = (name) =>
+    options.choices[name].map((value) => [value, value === 1 / 30 ? "1/30" : String(value)]);
   const rates = [0, 0.1, 0.2, 0.3].map((value) => [value, String(value)]);
 
   // The measured losses with a change and with the defaults, as bars on one logarithmic scale for all changes.
@@ -271,8 +283,7 @@ export function createSettings(side, options, title) {
   }
   function update() {
     const isAdam = read("optimizer") === "adam";
-    for (const name of OF_TRANSFORMERS)
-      fields.get(name).disabled = read("network") !== "transformer";
+    for (const [name, node] of fields) node.disabled = LACKING[read("network")].includes(name);
     fields.get("momentum").disabled = isAdam;
     fields.get("warmup").disabled = !isAdam;
   }

@@ -13,20 +13,29 @@ import { createSettings } from "./settings.js";
 
 /**
  * Create the text field for the sentence pairs to learn, and the buttons that fill it.
- * @param {{title: any, text: string, lesson: any}[]} corpora the first is filled in
+ * @param {{title: any, text: string, lesson: any, settings: Record<string, any>, measured: any[]}[]} corpora the first is filled in
+ * @param {(settings: Record<string, any>) => void} apply is called with the settings of a corpus that has some, and with {} when
+ *   another corpus follows it
  */
-function createCorpus(corpora) {
+function createCorpus(corpora, apply) {
   const text = el("textarea", {
     id: "train-corpus",
     rows: 8,
     spellcheck: "false",
     "aria-describedby": "train-lesson",
   });
-  const lesson = el("p", { id: "train-lesson", class: "note" });
+  const lesson = el("p", { id: "train-lesson", class: "note" }),
+    measured = el("div", { class: "scroll" });
+  let hasSettings = false; // of the corpus before
   const buttons = corpora.map((corpus) => button(corpus.title, () => fill(corpus)));
   function fill(corpus) {
     text.value = corpus.text;
     lesson.replaceChildren(toText(corpus.lesson));
+    measured.replaceChildren(createHeadsTable(corpus.measured));
+    const { settings } = corpus,
+      isMadeFor = Object.keys(settings).length > 0;
+    if (isMadeFor || hasSettings) apply(settings);
+    hasSettings = isMadeFor;
     for (const [i, node] of buttons.entries())
       node.setAttribute("aria-pressed", String(corpora[i] === corpus));
   }
@@ -36,8 +45,28 @@ function createCorpus(corpora) {
     el("div", { class: "corpora", role: "group", "aria-label": t("Corpora") }, buttons),
     text,
     lesson,
+    measured,
   ]);
   return { node, text: () => text.value };
+}
+
+/**
+ * Create the table of measured losses by the number of heads, or nothing.
+ * @param {{heads: number, losses: {update: number, mean: number, deviation: number}[]}[]} measured
+ */
+function createHeadsTable(measured) {
+  if (!measured.length) return "";
+  const cell = ({ mean, deviation }) =>
+    el("td", {}, `${formatFixed(mean, 3)} ± ${formatFixed(deviation, 3)}`);
+  return table(
+    [
+      t("Heads per layer"),
+      ...measured[0].losses.map(({ update }) => t("Loss after {n} updates", { n: update })),
+    ],
+    measured.map(({ heads, losses }) =>
+      el("tr", {}, el("th", { scope: "row" }, String(heads)), losses.map(cell)),
+    ),
+  );
 }
 
 /**
@@ -90,7 +119,9 @@ export default function train(root, api) {
     frame = 0; // of the browser, in which draw() is due
 
   // --- the settings and the results -----------------------------------------------------------------------------------
-  const corpus = createCorpus(options.corpora);
+  const corpus = createCorpus(options.corpora, (settings) =>
+    first.settings.set({ ...options.settings, ...settings }),
+  );
   const status = el("p", { class: "status", role: "status" }),
     failed = el("p", { class: "failed", role: "alert", hidden: true });
   const startButton = button(t("Train"), start, { class: "plain strong" }),

@@ -87,6 +87,38 @@ def test_the_recurrent_networks_learn_and_only_one_has_maps(seed):
         plain.opened()
 
 
+@pytest.mark.parametrize(("name", "kind"), [("opinions", "encoder_self"), ("next", "decoder_self")])
+def test_one_stack_alone_learns_its_corpus_and_has_its_maps(name, kind):
+    corpus = corpora.CORPORA[name]
+    run = trained(corpora.read(corpus.text), 150, **corpus.settings)
+    frame, prefixes = run.frames[-1], run.task.prefixes
+    outputs = [run.tokenizer.decode(ids[len(prefix) :]) for ids, prefix in zip(frame.outputs, prefixes)]
+    assert outputs == [target for _, target in run.pairs]
+    assert all(set(maps) == {kind} for maps in frame.maps)
+    assert frame.loss == pytest.approx(run.floor, abs=0.05) and (run.floor > 0) == (name == "next")
+    with pytest.raises(ValueError, match="does not translate"):
+        run.opened()
+
+
+def test_a_classifier_guesses_among_its_classes_and_reads_one_word_each():
+    run = built((("a b", "x"), ("b a", "y"), ("c", "z")), network="encoder", label_smoothing=0.2)
+    (frame,) = run.turn().frames
+    assert run.task.guess == pytest.approx(math.log(3)) and abs(frame.loss - math.log(3)) < 1
+    assert all(len(ids) == 1 and ids[0] >= 3 for ids in frame.outputs)
+    point = run.turn(updates=1).points[0]
+    assert point.loss == point.minimised, "it has no smoothing"
+    with pytest.raises(ValueError, match="Line 2: a class is one word"):
+        built((("a", "x"), ("b", "x y")), network="encoder")
+    blind = built((("a b", "x"), ("b a", "y")), network="encoder", positions="none")
+    assert blind.floor == pytest.approx(math.log(2))
+
+
+def test_without_its_mask_a_decoder_alone_has_the_maps_of_decoding_too():
+    run = trained((("a", "b c"), ("b", "c a")), 5, network="decoder", look_ahead_mask=False)
+    maps = run.frames[-1].maps[0]
+    assert set(maps) == {"decoder_self", DECODED} and maps[DECODED].shape[2] == len(run.frames[-1].outputs[0])
+
+
 SWITCHES = [name for name in measure.SWITCHES if not name.endswith("default")]
 AGAIN = [  # each takes a minute: some of them in make test-all, the rest in make endure
     pytest.param(name, marks=ENDURE if i % 8 else LONG) for i, name in enumerate(SWITCHES)
@@ -102,6 +134,41 @@ def test_shipped_measurements_are_reproduced(switch):
     measured = measure.interval(switch, at)
     assert measured == pytest.approx(shipped[switch][at], rel=0.25, abs=2e-4)
     assert measure.is_reliable(default, measured) == measure.is_reliable(default, shipped[switch][at])
+
+
+@LONG
+@pytest.mark.parametrize("name", ["beer", "beer_adam"])
+def test_the_courses_settings_end_in_the_target_sentence(name):
+    corpus = corpora.CORPORA[name]
+    run = ToyRun(corpora.read(corpus.text), ToySettings(**corpus.settings))
+    assert 44e6 < sum(parameter.numel() for parameter in run.model.parameters()) < 45e6
+    run.turn()
+    run.turn(updates=30)
+    assert run.tokenizer.decode(run.frames[-1].outputs[0]) == run.pairs[0][1] == "i want a beer ."
+    assert run.size < 700e6 and all(parameter.grad is None for parameter in run.model.parameters())
+
+
+def test_the_courses_learning_rates_are_theirs():
+    beer, adam = (ToySettings(**corpora.CORPORA[name].settings) for name in ("beer", "beer_adam"))
+    assert beer.learning_rate_at(1) == beer.learning_rate_at(99) == pytest.approx(1e-3) and beer.momentum == 0.99
+    run = built(ORDER, optimizer="adam", rate=adam.rate, warmup=adam.warmup)
+    assert run.settings.learning_rate_at(1) == run.settings.learning_rate_at(99) == pytest.approx(1e-4)
+    assert run.optimizer.defaults["betas"] == (0.9, 0.98) and run.optimizer.defaults["eps"] == 1e-9
+
+
+def test_heads_differ_by_more_than_a_standard_deviation_over_ten_seeds():
+    shipped = measure.read_heads()
+    assert set(shipped) == set(measure.HEADS) and len(measure.HEADS_SEEDS) == 10
+    (one, eight), at = (shipped[1], shipped[8]), max(measure.HEADS_UPDATES)
+    assert all(len(losses) == 10 for losses in one.values())
+    gap = np.mean(one[at]) - np.mean(eight[at])
+    assert gap > 2 * max(np.std(one[at], ddof=1), np.std(eight[at], ddof=1))
+
+
+@LONG
+def test_one_head_learns_what_needs_four_looks_more_slowly_than_eight():
+    one, eight = ([measure.losses_by_heads(heads, seed, (150,))[0] for seed in (1, 2, 3)] for heads in (1, 8))
+    assert min(one) > 1.2 * max(eight)
 
 
 def test_every_switch_was_measured_with_five_seeds():
@@ -369,7 +436,8 @@ def test_typed_corpora_are_parsed_or_refused_with_the_line(text, words):
 
 @pytest.mark.parametrize("name", corpora.CORPORA)
 def test_shipped_corpora_are_within_the_limits(name):
-    assert len(corpora.read(corpora.CORPORA[name].text)) >= 6
+    assert len(corpora.read(corpora.CORPORA[name].text)) >= 2
+    ToySettings(**corpora.CORPORA[name].settings)
 
 
 @pytest.mark.parametrize(
@@ -384,6 +452,7 @@ def test_shipped_corpora_are_within_the_limits(name):
         {"look_ahead_mask": 1},
         {"network": "lstm"},
         {"optimizer": "adamw"},
+        {"d_model": 512, "d_ff": 8},
     ],
 )
 def test_invalid_settings_are_refused(wrong):
