@@ -1,7 +1,7 @@
 // The strip above the tabs, always in sight: the sentence and its translation, each token shaded by
 // its probability. Details – the model, its tokens and scores – can be unfolded below.
 import { ask as askServer } from "../core/ask.js";
-import { button, el, menu, table, afterPaint, scrollWithin } from "../core/dom.js";
+import { button, debounce, el, menu, table, afterPaint, scrollWithin } from "../core/dom.js";
 import { formatFixed, formatPercent } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { onEnter } from "../core/keys.js";
@@ -189,6 +189,14 @@ export default function translation(root, api) {
 
   let current = null; // key of the translation on the page
 
+  // Tell a screen reader the new translation: later, because it ignores what a region has when it is inserted.
+  const news = el("p", { class: "sr-only", role: "status" });
+  let isOpened = false; // whether the page has shown its first translation, of which nothing is told
+  const announce = debounce(() => {
+    const { textContent: text } = root.querySelector("#translation-text") ?? {};
+    news.textContent = text ? `${t("Translation")}: ${text}` : "";
+  }, 200);
+
   function draw(value) {
     if (value.error) {
       root.querySelector(".notice.error")?.remove();
@@ -223,9 +231,12 @@ export default function translation(root, api) {
         ]),
         more,
       ]),
-      el("div", { class: "status", "aria-live": "polite" }, words, " ", why),
+      el("div", { class: "status" }, words, " ", why),
       details,
+      news,
     );
+    if (isOpened) announce();
+    isOpened = true;
     // Scroll a long text to its translation when it comes into sight: the text field shows the source.
     const [arrow, box] = [".arrow", ".sentences"].map((part) => root.querySelector(part));
     let isShown = false;

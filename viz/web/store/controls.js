@@ -62,9 +62,11 @@ let shownNumber = 0; // of the link or choice whose direction is shown
  * @param {any} entry of the menu @param {string | null} [pair] of languages, such as "de-en", for a multilingual model
  */
 export async function chooseDirection(entry, pair = null) {
+  const { direction } = store.state;
+  if (entry === direction.entry && [null, direction.pair].includes(pair)) return; // Gradio calls when the menu loses the focus
   const number = (choiceNumber = nextRequestNumber()),
-    { sentences } = store.state.direction.offer;
-  store.set({ direction: { ...store.state.direction, entry, pair } });
+    { sentences } = direction.offer;
+  store.set({ direction: { ...direction, entry, pair } });
   const { error, menus, offer } = await ask("page_direction", {
     fields: withToy({ entry, pair }),
   });
