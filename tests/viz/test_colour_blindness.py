@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 from attention_atlas.model.analysis.why.methods import METHODS
 from attention_atlas.viz import theme
+from attention_atlas.viz.figures.circuit import DrawnEdge, ModelShape, plot_circuit
 from attention_atlas.viz.figures.curves import plot_curves
 
 # Machado, Oliveira and Fernandes 2009, at full severity, on linear RGB.
@@ -102,6 +103,33 @@ def test_lines_of_heads_and_curves_differ_in_colour_or_dash(eyes):
         if difference(*colours[list(pair)]) < NOTICED and len({theme.HEAD_DASHES[i] for i in pair}) == 1
     ]
     assert len(theme.HEAD_DASHES) == len(colours) and not alike, alike
+
+
+@pytest.mark.parametrize("eyes", SEEN_BY)
+@pytest.mark.parametrize("page", (0, 1))
+def test_marks_differ_from_the_page_and_from_texts(page, eyes):
+    colour = {name: pair[page] for name, pair in theme.COLOURS.items()}
+    colour["above"] = theme.DIVERGING[("light", "dark")[page]][-1]
+    marks, grounds = ("accent", "above", "target", "good", "bad", "warn"), ("paper", "panel")
+    for pair in [*product(marks, grounds), ("ink", "accent"), ("ink", "muted")]:
+        assert difference(*lab(tuple(colour[name] for name in pair), SEEN_BY[eyes])) >= NOTICED, pair
+
+
+# Signs and verdicts have two colours that some people cannot tell apart: a sign, a mark or a dash says the same
+# (tests/page/test_display_modes.py).
+@pytest.mark.parametrize("eyes", ["anyone", "protanopes", "deuteranopes", "tritanopes"])
+@pytest.mark.parametrize("page", (0, 1))
+def test_colours_of_the_two_signs_and_the_two_languages_differ(page, eyes):
+    accent, target = (theme.COLOURS[name][page] for name in ("accent", "target"))
+    above = theme.DIVERGING[("light", "dark")[page]][-1]
+    for pair in ((accent, above), (accent, target)):
+        assert difference(*lab(pair, SEEN_BY[eyes])) >= NOTICED, pair
+
+
+def test_edges_of_a_circuit_that_count_against_the_token_are_dashed():
+    edges = [DrawnEdge("encoder.embed", "logits", "", worth) for worth in (1.0, -0.5)]
+    shape = ModelShape(1, 1, 2, ("a", "b"))
+    assert [trace.line.dash for trace in plot_circuit(edges, shape).data[:2]] == ["solid", "dash"]
 
 
 def test_curves_have_these_dashes_and_methods_have_marks_of_their_own():

@@ -82,7 +82,7 @@ class ModelShape:
 
 
 def plot_circuit(edges: Sequence[DrawnEdge], shape: ModelShape) -> go.Figure:
-    """Draw edges with their worth as width and its sign as colour.
+    """Draw edges with their worth as width and its sign as colour; those below 0 are dashed.
 
     The points of nodes and of the edges' middles have their names as ids.
     """
@@ -93,7 +93,13 @@ def plot_circuit(edges: Sequence[DrawnEdge], shape: ModelShape) -> go.Figure:
     lines = []
     for edge, path in zip(by_worth, paths):
         x, y = zip(*path)
-        look = {"shape": "spline", "width": max(1.0, MAX_WIDTH * abs(edge.worth) / largest), "color": _colour(edge)}
+        width = max(1.0, MAX_WIDTH * abs(edge.worth) / largest)
+        look = {
+            "shape": "spline",
+            "width": width,
+            "color": _colour(edge),
+            "dash": "solid" if edge.worth > 0 else "dash",
+        }
         lines.append(go.Scatter(x=x, y=y, mode="lines", line=look, opacity=0.7, hoverinfo="skip"))
     middles = go.Scatter(
         x=[path[1][0] for path in paths],

@@ -146,7 +146,7 @@ def test_the_explorer_works_by_keyboard(open_traces, hand_made_trace):
     assert help_dialog.evaluate("(node) => node.scrollTop === 0 && node.scrollHeight > node.clientHeight")
     press("Escape")
     assert not help_dialog.is_visible()
-    page.wait_for_function("document.querySelector('.atlas-explorer .sr-only').textContent.includes('Strongest')")
+    page.wait_for_function("document.querySelector('.atlas-explorer > .sr-only').textContent.includes('Strongest')")
 
 
 def test_lines_and_text_show_the_weights(open_traces, hand_made_trace):

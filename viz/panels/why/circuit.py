@@ -265,7 +265,7 @@ def _circuit_blocks(scene: Scene, text: str, edges: int, typed: str) -> list[dic
         blocks.figure(plot_circuit(drawn, shape), height=400, upright=660, label=say("The circuit"), clicks=clicks),
         blocks.slot(MEASURED, blocks.note("Measuring …")),
         blocks.note(
-            "Orange edges support {token}, blue ones count against it; all others carry the second "
+            "Orange edges support {token}, dashed blue ones count against it; all others carry the second "
             "sentence's activations. Round: self-attention, numbered by head; diamonds: cross-attention; "
             "FF: feed-forward. Point at an edge, or move there with the arrow keys, to measure it. Click "
             "a head to open its map.",

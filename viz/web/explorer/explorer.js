@@ -192,11 +192,17 @@ export default function explorer(root, api) {
   ]);
   const section = (name, label, children) =>
     el("section", { class: name, "aria-label": label }, children);
+  const title = (text) => el("h2", { class: "sr-only" }, text);
   const parts = [
     el("div", { class: "panes" }, [
-      section("reader", t("What each word attends to"), [controls.lines, lines]),
+      section("reader", t("What each word attends to"), [
+        title(t("What each word attends to")),
+        controls.lines,
+        lines,
+      ]),
       answer.root,
       section("atlas-pane", t("All heads"), [
+        title(t("All heads")),
         el("div", { class: "bar" }, controls.kind),
         headsPicture,
         tip,

@@ -240,7 +240,7 @@ function exports(block, afterInsert, api) {
 // A short text with its title and a note. look: class names
 const titledText = (look, title, words, note) =>
   el("div", { class: look }, [
-    el("h2", {}, title),
+    el("h3", {}, title),
     el("p", { dir: "auto" }, words),
     note ? el("small", {}, note) : null,
   ]);

@@ -63,7 +63,7 @@ function createKinds(block, about, hooksFor) {
     ),
   );
   const sections = block.kinds.map((kind, i) =>
-    el("section", {}, el("h2", {}, kind.title), grids[i].root),
+    el("section", {}, el("h3", {}, kind.title), grids[i].root),
   );
   const explanation = ({ marks, text }) =>
     el("span", {}, el("i", { class: `cell ${marks}`, style: "--share: 1" }), text);

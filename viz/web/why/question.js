@@ -15,7 +15,8 @@ import { store } from "../store/store.js";
 import { linkChoices, restoreChoices } from "./choices.js";
 
 const MAX_BARS = 8,
-  FULL_COLOUR = 2; // effect in nats that has the full colour, unless an effect is larger
+  FULL_COLOUR = 2, // effect in nats that has the full colour, unless an effect is larger
+  LINED = 0.05; // share of it from which a word that counts against the token is underlined
 
 /**
  * @typedef {object} Word
@@ -54,7 +55,7 @@ export function createWhyPicture({ p, words }, token) {
     const node = el(
       "span",
       {
-        class: `word ${word.loss < 0 ? "against" : "for"}`,
+        class: `word ${word.loss < 0 ? "against" : "for"}${-word.loss > LINED * largest ? " lined" : ""}`,
         title: t("Without “{word}”: {token} {p} ({n} nats)", {
           word: word.text,
           token,
@@ -87,7 +88,7 @@ export function createWhyPicture({ p, words }, token) {
       el("p", { class: "key" }, [
         el("i", { class: "for" }),
         t("supports it"),
-        el("i", { class: "against" }),
+        el("i", { class: "against lined" }),
         t("counts against it"),
       ]),
     ]),

@@ -14,6 +14,7 @@ const LONGEST_LABEL = 130,
   PAIRED = 0.33; // share of the width for labels of two tokens; beyond it, rows are named by one token
 const PAIR = " → ";
 const GRID = 40; // columns up to which grid lines separate cells
+const SIGNED = 0.25; // strength of a colour from which its sign is written
 const FIGURE = { least: 0.1, width: 20, height: 13, wide: 33 }; // weight and pixels from which a cell has its figure
 export const NONE = { row: null, column: null }; // no cell
 const UNLIT = { rows: [], columns: [], decisive: [] };
@@ -198,29 +199,32 @@ function createLines(drawing) {
   return positionAt(node, { left, top, width: plotWidth, height: plotHeight });
 }
 
-// Return the figures in the cells of a map of weights, where they fit.
+// Return the figures in the cells of a map of weights, and the signs in those of a signed map, where they fit.
 function createFigures({ map, colouring, seen, size: { plotWidth, plotHeight } }) {
   const [width, height] = [plotWidth / seen.width, plotHeight / seen.height];
-  if (map.pyramid || map.overlay || width < FIGURE.width || height < FIGURE.height) return [];
+  if (map.pyramid || (map.overlay && !map.signed)) return [];
+  if (width < FIGURE.width || height < FIGURE.height) return [];
+  const textOf = map.signed
+    ? (value) => (colouring.strength(value) < SIGNED ? "" : value < 0 ? "−" : "+")
+    : (value) =>
+        value < FIGURE.least
+          ? ""
+          : width < FIGURE.wide
+            ? (100 * value).toFixed(0)
+            : formatPercent(value);
   return Array.from(map.values, (value, i) => {
-    if (!(value >= FIGURE.least)) return null;
+    const text = Number.isNaN(value) ? "" : textOf(value);
+    if (!text) return null;
     const row = Math.floor(i / map.columns.length),
       [red, green, blue] = colouring.colour(value),
       tone = 0.299 * red + 0.587 * green + 0.114 * blue > 128 ? "dark" : "light";
-    return positionAt(
-      el(
-        "b",
-        { class: `figure ${tone}` },
-        width < FIGURE.wide ? (100 * value).toFixed(0) : formatPercent(value),
-      ),
-      {
-        left: (i % map.columns.length) * width,
-        top: row * height,
-        width,
-        height,
-        lineHeight: height,
-      },
-    );
+    return positionAt(el("b", { class: `figure ${tone}` }, text), {
+      left: (i % map.columns.length) * width,
+      top: row * height,
+      width,
+      height,
+      lineHeight: height,
+    });
   });
 }
 
