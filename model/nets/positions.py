@@ -13,7 +13,9 @@ from attention_atlas.model.trace.kinds import Side
 from attention_atlas.model.trace.language import Refusal
 
 
-def sinusoidal_encoding(positions: Tensor, d_model: int, *, base: float = 10_000.0) -> Tensor:
+def sinusoidal_encoding(
+    positions: Tensor, d_model: int, *, base: float = 10_000.0, dtype: torch.dtype = torch.float64
+) -> Tensor:
     """Return the sinusoidal encoding of each position, float32 [length, d_model].
 
         PE(pos, 2i)   = sin(pos / base^(2i / d_model))
@@ -22,13 +24,13 @@ def sinusoidal_encoding(positions: Tensor, d_model: int, *, base: float = 10_000
     Sine and cosine of a pair share the exponent 2i/d_model, so that a shift by k rotates every pair by a fixed angle
     (Vaswani et al. 2017, section 3.5).
 
-    positions: [length], any real numbers. d_model: even.
+    positions: [length], any real numbers. d_model: even. dtype: of the computation; in float32, an angle at position
+    4000 is off by 2e-4.
     """
     if d_model < 2 or d_model % 2:
         raise ValueError(f"d_model must be even and at least 2, found {d_model}")
-    # In float64, because at position 4000 a float32 angle is off by 2e-4.
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64, device=positions.device) / d_model  # [d_model / 2]
-    angles = positions.double()[:, None] / base**exponents  # [length, d_model / 2]
+    exponents = torch.arange(0, d_model, 2, dtype=dtype, device=positions.device) / d_model  # [d_model / 2]
+    angles = positions.to(dtype)[:, None] / base**exponents  # [length, d_model / 2]
     encoding = torch.stack((angles.sin(), angles.cos()), dim=-1)  # [length, d_model / 2, 2]
     return encoding.flatten(1).float()  # [length, d_model]
 
@@ -50,37 +52,47 @@ def fairseq_encoding(positions: Tensor, d_model: int, *, base: float = 10_000.0)
     return torch.cat((angles.sin(), angles.cos()), dim=1)  # [length, d_model]
 
 
-def count_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+def count_encoding(
+    positions: Tensor, d_model: int, *, length: int, base: float, dtype: torch.dtype = torch.float64
+) -> Tensor:
     """Return PE(pos) = pos, [length, 1]."""
-    return positions.double()[:, None]
+    return positions.to(dtype)[:, None]
 
 
-def normalised_count_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+def normalised_count_encoding(
+    positions: Tensor, d_model: int, *, length: int, base: float, dtype: torch.dtype = torch.float64
+) -> Tensor:
     """Return PE(pos) = pos / (length - 1), from 0 to 1 over the sentence, [length, 1]."""
-    return positions.double()[:, None] / max(1, length - 1)
+    return positions.to(dtype)[:, None] / max(1, length - 1)
 
 
-def binary_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+def binary_encoding(
+    positions: Tensor, d_model: int, *, length: int, base: float, dtype: torch.dtype = torch.float64
+) -> Tensor:
     """Return PE(pos, i) = bit i of pos, the lowest first, [length, d_model]."""
     bits = torch.arange(min(d_model, 62), device=positions.device)
-    encoding = ((positions.long()[:, None] >> bits) & 1).double()
+    encoding = ((positions.long()[:, None] >> bits) & 1).to(dtype)
     return torch.nn.functional.pad(encoding, (0, d_model - len(bits)))
 
 
-def sine_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
-    """Return PE(pos, i) = sin(pos / base^(i / d_model)): one wave a dimension, without cosines, [length, d_model]."""
-    exponents = torch.arange(d_model, dtype=torch.float64, device=positions.device) / d_model
-    return (positions.double()[:, None] / base**exponents).sin()
+def sine_encoding(
+    positions: Tensor, d_model: int, *, length: int, base: float, dtype: torch.dtype = torch.float64, factor: int = 1
+) -> Tensor:
+    """Return PE(pos, i) = sin(pos / base^(factor i / d_model)): one wave a dimension, no cosines, [length, d_model]."""
+    exponents = factor * torch.arange(d_model, dtype=dtype, device=positions.device) / d_model
+    return (positions.to(dtype)[:, None] / base**exponents).sin()
 
 
-def tutorial_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+def tutorial_encoding(
+    positions: Tensor, d_model: int, *, length: int, base: float, dtype: torch.dtype = torch.float64
+) -> Tensor:
     """Return a wrong encoding that tutorials copy from one another, [length, d_model].
 
     PE(pos, i) = sin(pos / base^(2i / d_model)) and PE(pos, i + 1) = cos(pos / base^(2(i + 1) / d_model)) for even i.
     i already steps by two, and the cosine has its own frequency, so that no pair is a rotation.
     """
-    exponents = 2 * torch.arange(d_model, dtype=torch.float64, device=positions.device) / d_model
-    angles = positions.double()[:, None] / base**exponents
+    exponents = 2 * torch.arange(d_model, dtype=dtype, device=positions.device) / d_model
+    angles = positions.to(dtype)[:, None] / base**exponents
     return torch.where(torch.arange(d_model, device=positions.device) % 2 == 0, angles.sin(), angles.cos())
 
 

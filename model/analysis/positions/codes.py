@@ -1,13 +1,15 @@
 """Position codes: the sinusoidal one (Vaswani et al. 2017, section 3.5), the schemes it is compared with, and criteria.
 
 judge() applies all CRITERIA to a scheme and names the positions that violate them; fewest_dimensions() finds the
-smallest width with distinct codes.
+smallest width with distinct codes, float32_error() what float32 makes of them, and weight_gradients() how the gradient
+of a matrix that reads them grows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -25,17 +27,19 @@ from attention_atlas.model.nets.positions import (
 from attention_atlas.model.trace.language import say
 
 
-def paper_encoding(positions: Tensor, d_model: int, *, length: int, base: float) -> Tensor:
+def paper_encoding(
+    positions: Tensor, d_model: int, *, length: int, base: float, dtype: torch.dtype = torch.float64
+) -> Tensor:
     """Return sinusoidal_encoding() with the signature of the other schemes: [length, d_model]."""
-    return sinusoidal_encoding(positions, d_model, base=base).double()
+    return sinusoidal_encoding(positions, d_model, base=base, dtype=dtype).double()
 
 
 @dataclass(frozen=True)
 class Scheme:
     """A position code.
 
-    encode  (positions [n], d_model, *, length, base) -> float64 [n, width]; only one scheme uses `length`, that of
-            the sentence
+    encode  (positions [n], d_model, *, length, base, dtype) -> [n, width]; only one scheme uses `length`, that of
+            the sentence. dtype: of the computation
     step    d_model must be a multiple of this; 0 if the width is always 1
     same    numbers closer than this count as equal
     rows    the number of positions that have a code; None for any number
@@ -67,8 +71,22 @@ SCHEMES = (
     Scheme(
         say("a tutorial's exponents"), "sin(pos / base^(2i/d)), cos(pos / base^(2(i+1)/d))", tutorial_encoding, step=2
     ),
+    Scheme(say("sine only, exponent 2j/d"), "sin(pos / base^(2j/d))", partial(sine_encoding, factor=2)),
     Scheme(say("sine and cosine"), "sin, cos(pos / base^(2i/d))", paper_encoding, step=2),
 )
+
+
+def fit(scheme: Scheme, length: int) -> Scheme:
+    """Return the binary index with as many bits as the positions of the longest text need, which is `length` tokens
+    long. Other schemes are returned as they are."""
+    if scheme.encode is not binary_encoding:
+        return scheme
+    bits = max(1, (length - 1).bit_length())
+
+    def encode(positions: Tensor, d_model: int, **options: object) -> Tensor:
+        return binary_encoding(positions, bits, **options)
+
+    return replace(scheme, encode=encode, rows=2**bits)
 
 
 def of_table(name: str, encode: Callable[[int], Tensor], *, rows: int | None) -> Scheme:
@@ -226,13 +244,35 @@ CRITERIA = {  # check -> its name and meaning
 
 
 def judge(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) -> tuple[Verdict, ...]:
-    """Return a verdict for each of CRITERIA, on sentences of `length` tokens. Raises ValueError for a length below 2 or
-    above the number of codes."""
+    """Return a verdict for each of CRITERIA, on sentences of `length` tokens; a binary index has the bits that these
+    need. Raises ValueError for a length below 2 or above the number of codes."""
+    scheme = fit(scheme, length)
     if length < 2:
         raise ValueError(f"length must be at least 2 to compare positions, found {length}")
     if scheme.rows is not None and length > scheme.rows:
         raise ValueError(f"there are {scheme.rows} rows, found a length of {length}")
     return tuple(check(scheme, length, d_model, base) for check in CRITERIA)
+
+
+def float32_error(scheme: Scheme, length: int, d_model: int, *, base: float = 10_000.0) -> float:
+    """Return the largest difference between the codes computed in float32 and in float64."""
+    table, exact = (
+        scheme.encode(torch.arange(length), d_model, length=length, base=base, dtype=dtype).double()
+        for dtype in (torch.float32, torch.float64)
+    )
+    return float((table - exact).abs().max())
+
+
+def weight_gradients(table: np.ndarray) -> np.ndarray:
+    """Return the Frobenius norm of dL/dW where W reads each row x of table [position, width]: float64 [position].
+
+    The output is y = W x, and dL/dy is one fixed vector of norm 1, so that dL/dW = dL/dy x^T grows with x.
+    """
+    rows = torch.as_tensor(table, dtype=torch.float64)
+    weight = torch.zeros(4, rows.shape[1], dtype=torch.float64, requires_grad=True)
+    upstream = torch.full((4,), 0.5, dtype=torch.float64)
+    gradients = (torch.autograd.grad(upstream @ (weight @ x), weight)[0] for x in rows)
+    return np.array([float(gradient.norm()) for gradient in gradients])
 
 
 def fewest_dimensions(

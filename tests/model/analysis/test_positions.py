@@ -33,6 +33,8 @@ def test_schemes_follow_their_formulas() -> None:
         assert list(tables["binary index"][pos]) == [int(bit) for bit in reversed(f"{pos:06b}")]
         sines = [math.sin(pos / base ** (i / d_model)) for i in range(d_model)]
         np.testing.assert_allclose(tables["sine only"][pos], sines, atol=1e-12)
+        sines = [math.sin(pos / base ** (2 * j / d_model)) for j in range(d_model)]
+        np.testing.assert_allclose(tables["sine only, exponent 2j/d"][pos], sines, atol=1e-12)
         angles = [pos / base ** (2 * i / d_model) for i in range(d_model // 2)]
         papers = [f(a) for a in angles for f in (math.sin, math.cos)]
         np.testing.assert_allclose(tables["sine and cosine"][pos], papers, atol=1e-6)
@@ -45,8 +47,9 @@ def test_schemes_follow_their_formulas() -> None:
     [
         ("count", (True, True, True, True, False)),
         ("normalised count", (True, False, False, True, True)),
-        ("binary index", (True, True, True, False, True)),
+        ("binary index", (True, True, False, False, True)),
         ("sine only", (True, True, True, False, True)),
+        ("sine only, exponent 2j/d", (True, True, True, False, True)),
         ("a tutorial's exponents", (True, True, True, False, True)),
         ("sine and cosine", (True, True, True, True, True)),
     ],
@@ -64,6 +67,8 @@ def test_a_models_table_gets_the_verdicts_of_its_scheme(code: str) -> None:
     names = {"count": "count", "sine": "sine only", "tutorial": "a tutorial's exponents", "binary": "binary index"}
     if code == "learned":
         assert [one.passed for one in verdicts[:3]] == [True, True, False] and "64 rows" in verdicts[2].shown_by
+    elif code == "binary":
+        assert [one.passed for one in verdicts] == [True, True, True, False, True], "it has d_model bits, not five"
     elif code != "fairseq":
         expected = codes.judge(BY_NAME[names.get(code, "sine and cosine")], 32, 32)
         assert [one.passed for one in verdicts] == [one.passed for one in expected]
@@ -71,12 +76,52 @@ def test_a_models_table_gets_the_verdicts_of_its_scheme(code: str) -> None:
         codes.judge(of_table("own", lambda n: table(0, n), rows=64), 65, 32)
 
 
-def test_too_few_bits_collide_and_the_pair_is_named() -> None:
-    verdicts = codes.judge(BY_NAME["binary index"], 16, 4)
-    assert verdicts[0].passed
+@pytest.mark.parametrize(("length", "bits"), [(2, 1), (16, 4), (17, 5), (64, 6)])
+def test_a_binary_index_names_no_longer_text(length, bits) -> None:
+    table = codes.fit(BY_NAME["binary index"], length).table(length, 64)
+    assert table.shape == (length, bits) and len({tuple(row) for row in table}) == length
+    verdicts = codes.judge(BY_NAME["binary index"], length, 64)
     extends = verdicts[2]
-    assert not extends.passed and extends.measured == 0.0
-    assert "positions 0 and 16" in extends.shown_by
+    assert verdicts[0].passed and not extends.passed
+    assert f"there are {2**bits} rows, and none for position {2**bits}" in extends.shown_by
+
+
+def test_neighbouring_binary_codes_are_not_equally_far_apart() -> None:
+    gaps = pdist(codes.fit(BY_NAME["binary index"], 8).table(8, 64)[:3])  # of 0 and 1, 0 and 2, 1 and 2
+    assert gaps[0] == 1 and gaps[2] == pytest.approx(math.sqrt(2))
+
+
+@pytest.mark.parametrize("base", [100.0, 10_000.0, 1e9, math.inf])
+def test_float32_errors_are_those_of_numpys_float32(base) -> None:
+    length, d_model = 100, 8
+    at, pairs = np.arange(length)[:, None], np.arange(0, d_model, 2)
+    exponents = pairs / d_model
+    angles = (at / base**exponents, at.astype(np.float32) / np.float32(base) ** exponents.astype(np.float32))
+    exact, single = (np.stack((np.sin(a), np.cos(a)), -1).reshape(length, d_model) for a in angles)
+    error = codes.float32_error(PAPER, length, d_model, base=base)
+    assert error == pytest.approx(np.abs(exact - single.astype(np.float64)).max(), rel=0.5, abs=2e-7) and error < 1e-4
+    assert codes.float32_error(BY_NAME["count"], length, d_model) == 0
+
+
+def test_an_infinite_base_leaves_one_wave() -> None:
+    table = PAPER.table(50, 8, base=math.inf)
+    at = np.arange(50)
+    np.testing.assert_allclose(table, np.stack([np.sin(at), np.cos(at), *[0 * at, 0 * at + 1] * 3], axis=1), atol=1e-6)
+    gap, first, second = codes.closest_pair(table)
+    assert second - first == 44 and gap == pytest.approx(2 * abs(math.sin(22)), abs=1e-6)  # 44 = 14 pi + 0.018
+
+
+@pytest.mark.parametrize("name", ["count", "sine and cosine"])
+def test_the_gradient_of_a_matrix_grows_with_its_input(name) -> None:
+    table = BY_NAME[name].table(50, 8)
+    weight = torch.nn.Linear(table.shape[1], 4, bias=False, dtype=torch.float64)
+    norms = codes.weight_gradients(table)
+    for at in (1, 10, 49):
+        weight.zero_grad()
+        (weight(torch.from_numpy(table[at])) * 0.5).sum().backward()
+        assert norms[at] == pytest.approx(float(weight.weight.grad.norm()))
+    growth = norms[40] / norms[4]
+    assert growth == pytest.approx(10 if name == "count" else 1, abs=1e-5)
 
 
 def test_a_violation_is_shown_by_a_pair_that_has_it() -> None:

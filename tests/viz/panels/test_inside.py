@@ -207,21 +207,21 @@ def test_add_and_norm_shows_the_formula_with_this_tokens_numbers(scene) -> None:
     assert content[3]["source"].endswith("reads x" if norm_first else "reads the sum x + f(x)")
 
 
-@pytest.mark.parametrize(
-    ("preset", "code", "words"),
-    [
-        ("collision", "sine only", "closest codes: positions 11 and 344"),
-        ("overflow", "binary index", "positions 0 and 16"),
-    ],
-)
-def test_a_preset_breaks_a_position_code_and_shows_where(scene, preset, code, words) -> None:
-    content = schemes.schemes(scene, preset, 64, 64, 10_000)
-    row = next(row for row in blocks_of(content, "table")[0]["rows"] if row[0] == code)
-    assert row[1]["passed"] is False and words in row[1]["text"]
+def test_the_preset_breaks_a_position_code_and_shows_where(scene) -> None:
+    content = schemes.schemes(scene, "collision", 64, 64, "10000")
+    row = next(row for row in blocks_of(content, "table")[0]["rows"] if row[0] == "sine only")
+    assert row[1]["passed"] is False and "closest codes: positions 11 and 344" in row[1]["text"]
     for name in ("sine and cosine", "this model’s own table, 64 positions"):
         assert next(row for row in blocks_of(content, "table")[0]["rows"] if row[0] == name)[1]["passed"] is True
-    before = {row[0]: row[1] for row in blocks_of(content, "table")[-1]["rows"]}
-    assert preset != "overflow" or before["binary index"] == "the same code as position 15"
+
+
+def test_schemes_name_positions_that_share_a_code_with_minus_one(scene) -> None:
+    content = schemes.schemes(scene, "", 16, 64, "inf")
+    outside = next(table for table in blocks_of(content, "table") if "Error in 32 bits" in table["columns"])
+    assert {row[0]: row[1] for row in outside["rows"]}["binary index"] == "the same code as position 15"
+    gradients = block_of(content[-1]["blocks"], "table")["rows"]
+    assert [cell["text"] for cell in gradients[0][1:]] == ["1.00", "15.0", "63.0"]
+    assert gradients[2][0] == "binary index" and gradients[2][-1] == "–", "position 63 has no code"
 
 
 def test_curves_are_columns_of_the_models_table(scene) -> None:

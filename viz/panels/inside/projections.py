@@ -107,5 +107,10 @@ PANEL = Panel(
     say("Paper, section {n}", n="3.2.2"),
     project,
     controls=(KIND, LAYER, HEAD),
-    method=say("Point at a cell, or move there with the arrow keys, to read its number."),
+    method=say(
+        "Like a search engine: the query is what one types, a key is what a page is filed under, and a value is "
+        "what the page says. A search gives the pages whose keys fit best; attention gives the sum of all values, "
+        "each weighted by how well its key fits. Point at a cell, or move there with the arrow keys, to read its "
+        "number."
+    ),
 )
