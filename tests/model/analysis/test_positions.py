@@ -150,6 +150,8 @@ def test_fewest_dimensions_is_the_fewest() -> None:
 
 
 def test_wavelengths() -> None:
+    paper, smaller = (geometry.waves(512, base).rates[:5].round(4).tolist() for base in (10_000, 1_000))
+    assert paper == [1, 0.9647, 0.9306, 0.8977, 0.8660] and smaller == [1, 0.9734, 0.9475, 0.9222, 0.8977]
     np.testing.assert_allclose(geometry.waves(4, 100.0).lengths, [2 * math.pi, 2 * math.pi * 10])
 
 

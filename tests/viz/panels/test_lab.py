@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from attention_atlas.model.analysis.formulas.stages import dropped
+from attention_atlas.model.analysis.positions import geometry
 from attention_atlas.model.checks.verify import CHECKS
 from attention_atlas.model.config import Activation, PositionCode
 from attention_atlas.model.trace.address import Address
@@ -406,3 +407,11 @@ def test_a_strip_has_no_numbers_where_there_are_none() -> None:
     assert blocks.strip(np.zeros(2))["limit"] == 1.0
     with pytest.raises(AssertionError):
         blocks.table(("a", "b"), [["only one"]])
+
+
+def test_curves_show_the_rates_of_the_models_waves_and_of_the_papers(scene):
+    panel = panels.named("position-curves")
+    shown = json.dumps(for_page(list(panel.content(scene, "sines", 0, 1, 64))))
+    waves = geometry.waves_of(scene.translator.config)
+    for rate in (*waves.rates[:4], 0.9647, 0.9306, 0.8977, 0.8660, 0.9734):
+        assert f'"{blocks.compact(float(rate), 4)}"' in shown
