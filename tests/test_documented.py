@@ -6,11 +6,13 @@ import doctest
 import importlib
 import inspect
 import json
+import pkgutil
 import re
 
 import pytest
 
 from attention_atlas.__main__ import COMMANDS
+from attention_atlas.viz.panels.registry import TABS
 from bench import results
 from tests import ROOT, docs
 from tests.pages import documented, read
@@ -63,6 +65,21 @@ def test_base_classes_and_return_types_are_in_the_reference():
     }
     missing = {cls.__name__ for cls in classes | {*filter(ours, returned)} if cls not in objects}
     assert missing == {"Figure"}  # a class of Plotly
+
+
+def test_the_page_about_courses_names_panels_and_sections_that_exist():
+    page = read("docs/explanation/courses.md")
+    panels = {(str(tab.title), str(panel.title)) for tab in TABS for panel in tab.panels}
+    places = set(re.findall(r"\*\*(\w+) → (.+?)\*\*", page))
+    assert len(places) > 20 and places <= panels
+    cells = json.loads((ROOT / "notebooks/from_scratch.ipynb").read_text(encoding="utf-8"))["cells"]
+    sections = {int(n) for cell in cells for n in re.findall(r"^## (\d+)\.", "".join(cell["source"]))}
+    assert {int(n) for n in re.findall(r"\*from_scratch\* (\d+)", page)} <= sections
+
+
+def test_modules_named_by_the_page_about_courses_have_what_it_names():
+    for path in re.findall(r"`(model\.[\w.]+)`", read("docs/explanation/courses.md")):
+        assert pkgutil.resolve_name(f"attention_atlas.{path}")
 
 
 @pytest.mark.long

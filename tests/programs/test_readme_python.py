@@ -15,7 +15,13 @@ from tests import run
 from tests.pages import GUIDES, PAGES, blocks, read
 
 TEXT = "\n".join(read(page) for page in GUIDES)
-RUN = ("README.md", "docs/start/library.md", "docs/start/notebook.md", "docs/coming-from.md")
+RUN = (
+    "README.md",
+    "docs/start/library.md",
+    "docs/start/notebook.md",
+    "docs/coming-from.md",
+    "docs/explanation/courses.md",
+)
 ELSEWHERE = {  # other tests run the code of these pages
     "docs/how-to/api.md",
     "docs/how-to/own-model.md",
