@@ -38,7 +38,7 @@ def check_rerun(translator: Translator, trace: TranslationTrace, *, needs_parts:
         raise ValueError(f"this trace was written by other weights ({trace.digest}, here {translator.digest})")
     changes = trace.interventions
     if needs_parts:
-        check_unedited(translator)
+        check_no_edits(translator)
         if changes.edits:
             raise Refusal(
                 "this trace was made with edits of named places ({changes}), which are missing when a pass "
@@ -59,6 +59,11 @@ def check_unedited(translator: Translator) -> None:
     edits would be missing.
     """
     check_transformer(translator.model)
+    check_no_edits(translator)
+
+
+def check_no_edits(translator: Translator) -> None:
+    """Raise ValueError for a translator that edit() returned."""
     if translator.changes:
         raise ValueError(
             "an edited translator cannot be analysed by the model's parts, where its edits would be missing: pass the "

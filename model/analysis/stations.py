@@ -14,6 +14,7 @@ from torch import Tensor
 
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.records import ForwardOutput, LayerRecord, SubLayerRecord
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS, Interventions
 from attention_atlas.model.trace.kinds import SubLayerName
 from attention_atlas.model.trace.language import Words, join, say
@@ -56,6 +57,9 @@ def embedding_rows(
     side: "source" or "target". interventions: those of the recorded pass.
     """
     model, source = translator.model, side == "source"
+    if not isinstance(model, Transformer):  # a recurrent network adds no positions
+        rows = _numpy(model.token_rows(torch.tensor(ids, device=translator.device)))
+        return EmbeddingRows(rows, np.zeros_like(rows), rows, 0.0)
     stack, code = (model.encoder, model.source_positions) if source else (model.decoder, model.target_positions)
     used = interventions.source_positions if source else interventions.target_positions
     scaled = model.token_rows(torch.tensor(ids, device=translator.device), decoder=not source)

@@ -20,8 +20,9 @@ class Network:
              num_target_tokens, pad_id, banned_ids, max_length and reach, and the methods map_numbers, pass_numbers and
              long_text_numbers, which say how large a sentence becomes; panels read more of a Transformer's
     network  a module made from that config alone, also on torch's "meta" device, with Transformer's encode, decode,
-             new_cache, project, read, forward and check. Its ForwardOutput holds its records; a kind of attention that
-             it does not have is absent there and in every trace
+             new_cache, project, read, forward and check, and for questions about words token_rows, encode_rows,
+             decode_last, repeat_source, target_matrix and output_matrix. Its ForwardOutput holds its records; a kind of
+             attention that it does not have is absent there and in every trace
     """
 
     config: type

@@ -18,7 +18,7 @@ from attention_atlas.model.config import LIMITS, check_fraction, check_switches,
 from attention_atlas.model.nets.layer import Dropout
 from attention_atlas.model.nets.masks import padding_mask
 from attention_atlas.model.nets.products import Linear, linear
-from attention_atlas.model.nets.records import AttentionRecord, GateRecord, LayerRecord
+from attention_atlas.model.nets.records import AttentionRecord, ForwardOutput, GateRecord, LayerRecord
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.nets.transformer import EncoderDecoder
 from attention_atlas.model.trace.interventions import NO_INTERVENTIONS
@@ -51,6 +51,8 @@ class RecurrentConfig:
     reach = 2**31  # positions: a recurrence has no longest sentence
     num_heads = num_encoder_layers = num_decoder_layers = 1
     without = ()  # missing parts of a published network
+    shared_embeddings = tied_output = scale_embedding = True
+    adds_positions = scale_output = logits_bias = norm_embedding = norm_before_positions = False
 
     def of(self, side: Side) -> RecurrentConfig:
         """Return this config, which is the shape of both sides (ModelConfig.of())."""
@@ -173,6 +175,7 @@ class Recurrent(EncoderDecoder):
     """A recurrent encoder-decoder with Transformer's interface. One embedding serves source, target and output.
 
     forwards, backwards  the encoder's units, which read from the left and from the right
+    scale                of embeddings, sqrt(d_model): their standard deviation is about 1 in an untrained network
     bridge               makes the decoder's first state of the last states of both
     writer               the decoder's unit, which reads the last token and, with attention, the context
     readout              combines state, token and context into the decoder's output
@@ -181,6 +184,7 @@ class Recurrent(EncoderDecoder):
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         self.config = config
+        self.scale = config.d_model**0.5
         width, memory_width = config.d_model, 2 * config.d_encoder
         weight = torch.empty(config.vocabulary_size, width)
         if not weight.is_meta:
@@ -193,6 +197,16 @@ class Recurrent(EncoderDecoder):
         context_width = memory_width if config.attention else 0
         self.writer = GatedUnit(width + context_width, width)
         self.readout = Linear(width + context_width + width, width)
+
+    # Transformer's names of the output projection.
+    output_scale, output_bias = 1.0, None
+
+    @property
+    def target_matrix(self) -> Tensor:
+        """The embeddings of target tokens, [vocabulary, d_model]."""
+        return self.embedding.weight
+
+    output_matrix = target_matrix
 
     @property
     def num_layers(self) -> dict[AttentionKind, int]:
@@ -213,41 +227,54 @@ class Recurrent(EncoderDecoder):
         """Return an empty cache of the state."""
         return RecurrentCache()
 
-    def token_rows(self, ids: Tensor) -> Tensor:
-        """Return the embeddings of ids [batch, length], [batch, length, d_model].
-
-        They are multiplied by sqrt(d_model), so that their standard deviation is about 1 in an untrained network.
-        """
-        return self.dropout(F.embedding(ids, self.embedding.weight) * self.config.d_model**0.5)
+    def token_rows(self, ids: Tensor, *, decoder: bool = False) -> Tensor:
+        """Return embedding * scale of ids [batch, length], of either side: [batch, length, d_model]."""
+        return self.dropout(F.embedding(ids, self.embedding.weight) * self.scale)
 
     def encode(
         self, source_ids: Tensor, *, interventions: Changes = NO_INTERVENTIONS, record: bool = False
     ) -> RecurrentMemory:
         """Encode source_ids [batch, source], padded on the right with pad_id."""
         self.check(interventions, batch=len(source_ids))
-        mask = padding_mask(source_ids, self.config.pad_id)  # [batch, 1, 1, source]
-        rows, is_token = self.token_rows(source_ids), mask[:, 0, 0]
+        is_token = padding_mask(source_ids, self.config.pad_id)[:, 0, 0]  # [batch, source]
+        keys = None if is_token.all() else is_token
+        return self.encode_rows(self.token_rows(source_ids), keys, record=record)
+
+    def encode_rows(
+        self,
+        rows: Tensor,
+        keys: Tensor | None = None,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+        record: bool = False,
+    ) -> RecurrentMemory:
+        """Encode rows [batch, source, d_model] in place of token embeddings.
+
+        keys: bool [batch, source], the positions that encoder and decoder read, None: all. Others change no state.
+        """
+        is_token = keys
         forward = self._run_unit(self.forwards, rows, is_token, range(rows.shape[1]))
         backward = self._run_unit(self.backwards, rows, is_token, reversed(range(rows.shape[1])))[::-1]
         memory = torch.cat([torch.stack([gates.after for gates in unit], 1) for unit in (forward, backward)], dim=-1)
         # Padding leaves a state unchanged, so the last state of each direction has read the whole sentence.
         start = torch.tanh(self.bridge(torch.cat((forward[-1].after, backward[0].after), dim=-1)))
-        keys = None if self.attention is None else self.attention.of_key(memory)
+        mask = None if keys is None else keys[:, None, None, :]
+        projected = None if self.attention is None else self.attention.of_key(memory)
         units = (_join_gates(forward), _join_gates(backward)) if record else ()
         records = (LayerRecord(None, None, (), None, units=units),) if record else ()
-        return RecurrentMemory(memory, None if mask.all() else mask, start, keys, records)
+        return RecurrentMemory(memory, mask, start, projected, records)
 
     @staticmethod
-    def _run_unit(unit: GatedUnit, rows: Tensor, is_token: Tensor, order: Iterable[int]) -> list[GateRecord]:
+    def _run_unit(unit: GatedUnit, rows: Tensor, is_token: Tensor | None, order: Iterable[int]) -> list[GateRecord]:
         """Return the gates and states [batch, width] of each position, in the order in which the positions are read.
 
-        is_token: bool [batch, source], False for padding, which does not change a state.
+        is_token: bool [batch, source], False for padding, which does not change a state; None: there is none.
         """
-        projected, has_padding = unit.read(rows), not is_token.all()
+        projected = unit.read(rows)
         state, steps = rows.new_zeros(len(rows), unit.recall.in_features), []
         for position in order:
             gates = unit(projected[:, position], state)
-            if has_padding:
+            if is_token is not None:
                 gates = replace(gates, after=torch.where(is_token[:, position, None], gates.after, state))
             state = gates.after
             steps.append(gates)
@@ -268,19 +295,58 @@ class Recurrent(EncoderDecoder):
         With a cache, target_ids are the tokens after those that the cache has read, and it keeps the last state.
         """
         self.check(interventions, batch=len(target_ids))
-        rows = self.token_rows(target_ids)
+        return self._decode_rows(self.token_rows(target_ids), source, cache=cache, record=record)
+
+    def decode_last(
+        self,
+        rows: Tensor,
+        source: RecurrentMemory,
+        keys: Tensor | None = None,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+    ) -> Tensor:
+        """Return the decoder's output [batch, d_model] at the last of rows [batch, target, d_model], which are in place
+        of token embeddings.
+
+        keys: bool [batch, target], the positions that are read; the others change no state. The last one is read.
+        """
+        if keys is not None:
+            keys = keys.clone()
+            keys[:, -1] = True
+        return self._decode_rows(rows, source, keys=keys)[0][:, -1]
+
+    def repeat_source(self, output: ForwardOutput, batch: int) -> RecurrentMemory:
+        """Return the encoded source of a recorded pass of one sentence for every row of a batch, as views."""
+        (gates,) = output.layers(Side.DECODER)[0].units
+        projected = None if self.attention is None else self.attention.of_key(output.memory).expand(batch, -1, -1)
+        return RecurrentMemory(
+            output.memory.expand(batch, -1, -1), None, gates.before[:, 0].expand(batch, -1), projected
+        )
+
+    def _decode_rows(
+        self,
+        rows: Tensor,
+        source: RecurrentMemory,
+        *,
+        keys: Tensor | None = None,
+        cache: RecurrentCache | None = None,
+        record: bool = False,
+    ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         state = source.start if cache is None or cache.state is None else cache.state
         mask = None if source.mask is None else source.mask[:, 0, 0]
         steps, contexts, weights, queries = [], [], [], []
-        for position in range(target_ids.shape[1]):
+        for position in range(rows.shape[1]):
             inputs = [rows[:, position]]
             if self.attention is not None:
                 queries.append(self.attention.of_query(state))
                 weights.append(self.attention(queries[-1], source.keys, mask))  # [batch, source]
                 contexts.append((weights[-1][:, None] @ source.memory)[:, 0])
                 inputs.append(contexts[-1])
-            steps.append(self.writer(self.writer.read(torch.cat(inputs, dim=-1)), state))
-            state = steps[-1].after
+            gates = self.writer(self.writer.read(torch.cat(inputs, dim=-1)), state)
+            if keys is not None:
+                gates = replace(gates, after=torch.where(keys[:, position, None], gates.after, state))
+            state = gates.after
+            steps.append(gates)
         if cache is not None:
             cache.state = state
         states = torch.stack([gates.after for gates in steps], 1)

@@ -310,6 +310,44 @@ class Transformer(EncoderDecoder):
         x = self.embed(target_ids, interventions, first=first, decoder=True, lengths=source.lengths)
         return self.decoder(x, mask, source, interventions=interventions, cache=cache, record=record)
 
+    def encode_rows(
+        self, rows: Tensor, keys: Tensor | None = None, *, interventions: Changes = NO_INTERVENTIONS
+    ) -> SourceMemory:
+        """Encode rows [batch, source, d_model] in place of token embeddings.
+
+        keys: bool [batch, source], the positions that encoder and decoder may read; None: all.
+        """
+        mask = None if keys is None else keys[:, None, None, :]
+        memory, _ = self.encoder(self.place(rows, interventions), mask, interventions=interventions, last=rows.shape[1])
+        return SourceMemory(memory, mask)
+
+    def decode_last(
+        self,
+        rows: Tensor,
+        source: SourceMemory,
+        keys: Tensor | None = None,
+        *,
+        interventions: Changes = NO_INTERVENTIONS,
+    ) -> Tensor:
+        """Return the decoder's output [batch, d_model] at the last of rows [batch, target, d_model], which are in place
+        of token embeddings.
+
+        keys: bool [batch, target], the positions that later rows may read; each row reads itself.
+        """
+        mask = causal_mask(rows.shape[1], device=rows.device)
+        if keys is not None:
+            mask = mask & (keys[:, None, None, :] | torch.eye(rows.shape[1], dtype=torch.bool, device=rows.device))
+        placed = self.place(rows, interventions, decoder=True, lengths=source.lengths)
+        return self.decoder(placed, mask, source, interventions=interventions, last=1)[0][:, 0]
+
+    def repeat_source(self, output: ForwardOutput, batch: int) -> SourceMemory:
+        """Return the encoded source of a recorded pass of one sentence for every row of a batch, as views."""
+        recorded, projected = SourceMemory(output.memory, None), {}
+        for layer in self.decoder.layers:
+            keys, values = recorded.keys_values(layer)
+            projected[layer.index] = keys.expand(batch, -1, -1, -1), values.expand(batch, -1, -1, -1)
+        return SourceMemory(output.memory.expand(batch, -1, -1), None, projected=projected)
+
     def target_mask(self, target_ids: Tensor, first: int = 0) -> Tensor | None:
         """Return the mask of decoder self-attention for rows from position `first` on, [.., new, first + new].
 

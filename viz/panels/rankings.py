@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from attention_atlas.model.analysis.why import faithfulness
-from attention_atlas.model.analysis.why.methods import METHODS, OCCLUSIONS, attention, occlusion
+from attention_atlas.model.analysis.why.methods import METHODS, OCCLUSIONS, attention, methods_of, occlusion
 from attention_atlas.model.trace.why.faithfulness import Faithfulness, best_method
 from attention_atlas.model.translator import Translator
 from attention_atlas.viz.words import Words, say
@@ -46,7 +46,7 @@ def ranking_of(translator: Translator) -> Ranking:
     With a table of its weights: by agreement with occlusion, if the best method reaches the bar; else occlusion alone,
     the others folded. Without a table: all methods, occlusion first.
     """
-    table, order = read_table(translator), tuple(METHODS)
+    table, order = read_table(translator), tuple(methods_of(translator.model))
     if table is None:
         reason = say(
             "Which method to trust has not been measured for this model. {method} comes first because it "

@@ -217,9 +217,17 @@ class Scene:
     def case(self) -> Case:
         """The question with its recorded pass and what experiments on it share, such as the checkpoint's own means.
 
-        A Refusal as for `question`, if the model is not a Transformer, or if source and prefix exceed MAX_TOKENS.
+        A Refusal as for `words_case`, and if the model is not a Transformer.
         """
         check_transformer(self.translator.model)
+        return self.words_case
+
+    @cached_property
+    def words_case(self) -> Case:
+        """The question to any network, of which words can be changed; experiments on parts take `case`.
+
+        A Refusal as for `question`, or if source and prefix exceed MAX_TOKENS.
+        """
         if self.question.step >= self.num_askable:
             raise Refusal(
                 "The source and the tokens before this one are {n} tokens long; the limit here is {limit} tokens.",

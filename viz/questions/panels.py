@@ -151,7 +151,7 @@ def page_why(context: Context, address: Address | None, fields: Mapping) -> Answ
 def answer_why(scene: Scene) -> dict:
     """Return what stands above the panels of the tab "Why": the tokens, the question and its headline.
 
-    most     how many tokens, from the first, can be asked about; 0 if the network is not a Transformer
+    most     how many tokens, from the first, can be asked about; 0 if the network cannot be asked
     refused  in place of the headline: why this question cannot be answered
     """
     trace, question = scene.trace, scene.question
@@ -165,7 +165,7 @@ def answer_why(scene: Scene) -> dict:
         "limit": len(trace.source_ids) + most,
     }
     try:
-        case = scene.case
+        case = scene.words_case
     except Refusal as error:
         return {**frame, "refused": error.words, "most": most if question.step >= most else 0}
     losses = occlusion.measure_losses(case)
@@ -188,7 +188,7 @@ def page_removals(context: Context, address: Address | None, fields: Mapping) ->
     trace = context.trace(address)
     page_question = PageQuestion.of(trace, min(step, len(trace.target_ids) - 1), Against.NOTHING)
     scene = Scene(trace, made_by=context.translators.by_digest(trace.digest), page_question=page_question)
-    case = scene.case
+    case = scene.words_case
     losses = occlusion.measure_losses(case)
     tokens = scene.translator.tokenizer.tokens(losses.ids.ravel().tolist())
     return {"removals": {"step": scene.question.step, **losses_payload(scene.question, losses, case.columns, tokens)}}

@@ -18,11 +18,12 @@ import numpy as np
 from attention_atlas.model.analysis.why.case import Baseline, Case, open_case
 from attention_atlas.model.analysis.why.means import Means, load_stored_means
 from attention_atlas.model.analysis.why.method import Method
-from attention_atlas.model.analysis.why.methods import METHODS, reference_occlusion
+from attention_atlas.model.analysis.why.methods import METHODS, methods_of, reference_occlusion
 from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.decode.runs import batched
 from attention_atlas.model.serve.cores import map_on_spare_core
 from attention_atlas.model.trace import check_sequence
+from attention_atlas.model.trace.language import Refusal
 from attention_atlas.model.trace.translation import TranslationTrace
 from attention_atlas.model.trace.why.attribution import Against, Row, Why, slug_of
 from attention_atlas.model.trace.why.faithfulness import spearman
@@ -37,7 +38,7 @@ def attribute(
     *,
     step: int | None = None,
     contrast: str | int | Against = Against.RUNNER_UP,
-    methods: Sequence[str] = tuple(METHODS),
+    methods: Sequence[str] | None = None,
     words: bool = True,
     means: Means | None = None,
     cross_layer: int | None = None,
@@ -49,7 +50,7 @@ def attribute(
 
     step         the row of the decoder; None: that of the least certain content word
     contrast     text, a token's id, Against.RUNNER_UP or Against.NOTHING (see questions.make_question)
-    methods      slugs, keys of model.analysis.why.methods.METHODS
+    methods      slugs, keys of model.analysis.why.methods.METHODS; None: all that can be computed for this network
     words        whether columns are whole words; otherwise pieces
     means        means that replace words; None: those stored with the checkpoint, without them the vocabulary's mean
                  embedding
@@ -59,7 +60,7 @@ def attribute(
 
     Raises ValueError for a question that cannot be asked.
     """
-    methods = check_methods(methods)
+    methods = None if methods is None else check_methods(methods)
     question = make_question(translator, trace, step, contrast)
     means = load_stored_means(translator) if means is None else means
     case = open_case(translator, trace, question, words=words, means=means, cross_layer=cross_layer, baseline=baseline)
@@ -72,7 +73,7 @@ def attribute_batch(
     *,
     step: int | None = None,
     contrast: str | int | Against = Against.RUNNER_UP,
-    methods: Sequence[str] = tuple(METHODS),
+    methods: Sequence[str] | None = None,
     words: bool = True,
     direction: str | None = None,
     batch_size: int = 16,
@@ -124,9 +125,12 @@ def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
     return tuple(map(slug_of, methods))
 
 
-def attribute_case(case: Case, methods: Sequence[str] = tuple(METHODS)) -> Why:
+def attribute_case(case: Case, methods: Sequence[str] | None = None) -> Why:
     """Return the rows of these methods for a case, and how well each agrees with its reference occlusion."""
-    rows = compute_rows(case, [METHODS[name] for name in dict.fromkeys(methods)])
+    known = methods_of(case.model)
+    if unknown := [METHODS[name].title for name in methods or () if name not in known]:
+        raise Refusal("This network cannot be asked by this method: {method}.", method=unknown[0])
+    rows = compute_rows(case, [known[name] for name in dict.fromkeys(known if methods is None else methods)])
     agreement = {}
     for name, row in rows.items():
         occlusion = rows.get(reference_occlusion(name).slug)

@@ -18,7 +18,7 @@ from attention_atlas.model.analysis.why.means import Means, load_stored_means
 from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.nets.blocks import MAX_LOGITS, exact, log_probabilities, with_float64
 from attention_atlas.model.nets.layer import SourceMemory
-from attention_atlas.model.nets.masks import causal_mask
+from attention_atlas.model.nets.networks import AnyNetwork, check_transformer
 from attention_atlas.model.nets.records import ForwardOutput
 from attention_atlas.model.nets.sweep import Changes, PatchValue, Sweep
 from attention_atlas.model.nets.transformer import Transformer
@@ -43,7 +43,8 @@ NUM_CANDIDATES = 5  # most probable tokens compared before and after a removal
 class WordChanges:
     """A batch of changes to words: int [batch, positions] of the source and of the prefix, 0 where a position stays.
 
-    MASKED    the position is not read by any head; the row's own position still reaches itself through the residual
+    MASKED    the position is not read by any head; the row's own position still reaches itself through the residual. A
+              recurrent network skips the position: its state stays as it was
     REPLACED  the embedding becomes the mean embedding, and the position encoding stays
     """
 
@@ -112,7 +113,7 @@ class Case:
     baseline     where integrated gradients start; None: mean_rows
     """
 
-    model: Transformer
+    model: AnyNetwork
     question: Question
     source_ids: Tensor
     decoder_ids: Tensor
@@ -207,10 +208,7 @@ class Case:
         case's own interventions.
         """
         changes = self.interventions if changes is None else changes
-        mask = None if keys is None else keys[:, None, None, :]
-        embedded = self.model.place(rows, changes)
-        memory, _ = self.model.encoder(embedded, mask, interventions=changes, last=rows.shape[1])
-        return SourceMemory(memory, mask)
+        return self.model.encode_rows(rows, keys, interventions=changes)
 
     def decode(
         self, rows: Tensor, source: SourceMemory, keys: Tensor | None = None, changes: Changes | None = None
@@ -221,11 +219,7 @@ class Case:
         encode().
         """
         changes = self.interventions if changes is None else changes
-        mask = causal_mask(rows.shape[1], device=rows.device)
-        if keys is not None:
-            mask = mask & (keys[:, None, None, :] | torch.eye(rows.shape[1], dtype=torch.bool, device=rows.device))
-        embedded = self.model.place(rows, changes, decoder=True, lengths=source.lengths)
-        return self.model.decoder(embedded, mask, source, interventions=changes, last=1)[0][:, 0]
+        return self.model.decode_last(rows, source, keys, interventions=changes)
 
     @torch.inference_mode()
     def run(self, changes: WordChanges) -> Tensor:
@@ -245,7 +239,7 @@ class Case:
         if changes.source.any():
             memory = self.encode(*_change_rows(changes.source, self.source_rows, mean_source))
         else:
-            memory = self.plain_memory(len(changes))
+            memory = self.model.repeat_source(self.output, len(changes))
         rows, keys = _change_rows(changes.prefix, self.target_rows, mean_target)
         return self.decode(rows, memory, keys)
 
@@ -256,25 +250,13 @@ class Case:
         """
         sweep = Sweep(replace(self.interventions, patches=frozenset(values)), values=values)
         rows = self.source_rows.expand(sweep.rows, -1, -1)
-        memory = self.encode(rows, changes=sweep) if in_encoder else self.plain_memory(sweep.rows)
+        memory = self.encode(rows, changes=sweep) if in_encoder else self.model.repeat_source(self.output, sweep.rows)
         return self.decode(self.target_rows.expand(sweep.rows, -1, -1), memory, changes=sweep)
 
     def measure_effects(self, changes: WordChanges) -> np.ndarray:
         """Return m(x) - m(changed x), float64 [batch]: positive if what was taken away spoke for the token."""
         with torch.inference_mode():
             return self.metric() - self.measure(self.run(changes)).cpu().numpy()
-
-    def plain_memory(self, batch: int) -> SourceMemory:
-        """Return the recorded pass's encoded source for every row of a batch, as views of one projection."""
-        projected = {}
-        for layer in self.model.decoder.layers:
-            keys, values = self._recorded_memory.keys_values(layer)
-            projected[layer.index] = keys.expand(batch, -1, -1, -1), values.expand(batch, -1, -1, -1)
-        return SourceMemory(self.output.memory.expand(batch, -1, -1), None, projected=projected)
-
-    @cached_property
-    def _recorded_memory(self) -> SourceMemory:
-        return SourceMemory(self.output.memory, None)
 
     def batches(self, count: int) -> list[slice]:
         """Return slices of `count` runs that each fit into one batch.
@@ -309,7 +291,7 @@ def open_case(
     cross_layer: int | None = None,
     baseline: Baseline | None = None,
 ) -> Case:
-    """Return the case of a question about a trace; the options are those of attribute().
+    """Return the case of a question about a trace, of any network; the options are those of attribute().
 
     The trace's own interventions hold in every run. Raises ValueError if they cannot be run again, or if other weights
     wrote the trace.
@@ -342,7 +324,10 @@ def open_case(
 def open_case_at(
     translator: Translator, trace: TranslationTrace, step: int | None, contrast: str | int | Against
 ) -> Case:
-    """Return the case of make_question(), with the checkpoint's own means. Raises what it and open_case() raise."""
+    """Return the case of make_question(), with the checkpoint's own means, for experiments on a Transformer's parts.
+
+    Raises what it and open_case() raise, and a Refusal for another network."""
+    check_transformer(translator.model)
     question = make_question(translator, trace, step, contrast)
     return open_case(translator, trace, question, means=load_stored_means(translator))
 

@@ -19,7 +19,7 @@ from attention_atlas.model.analysis.why.attribution import compute_rows, measure
 from attention_atlas.model.analysis.why.case import Case, WordChanges, mask_words, open_case, replace_words
 from attention_atlas.model.analysis.why.means import Means
 from attention_atlas.model.analysis.why.method import Method
-from attention_atlas.model.analysis.why.methods import METHODS, occlusion, reference_occlusion
+from attention_atlas.model.analysis.why.methods import METHODS, methods_of, occlusion, reference_occlusion
 from attention_atlas.model.analysis.why.questions import make_question
 from attention_atlas.model.files import read_json
 from attention_atlas.model.nets.transformer import Transformer
@@ -130,7 +130,8 @@ def run_trials(case: Case, deletion: Method, *, seed: int = 0) -> Iterator[list[
     def group(method: Method) -> tuple[bool, bool]:
         return method.slow, method.evidence is not Evidence.MEASURED
 
-    for _, methods in groupby(sorted((m for m in METHODS.values() if m is not deletion), key=group), key=group):
+    tested = [method for method in methods_of(case.model).values() if method is not deletion]
+    for _, methods in groupby(sorted(tested, key=group), key=group):
         orders = {name: rank_words(row.values, ordinary) for name, row in compute_rows(case, list(methods)).items()}
         losses = measure_curves(case, [(order, delete) for order in (*random_orders, *orders.values())], counts=counts)
         curves = [

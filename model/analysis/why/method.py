@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from torch import nn
 
 from attention_atlas.model.analysis.why.case import Case
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.language import Words
 from attention_atlas.model.trace.why.attribution import Row
 from attention_atlas.model.trace.why.evidence import Evidence, Sum, Unit
@@ -22,6 +24,14 @@ class Attribution:
     notes: tuple[Words, ...] = ()
 
 
+def is_transformer(model: nn.Module) -> bool:
+    return isinstance(model, Transformer)
+
+
+def any_network(model: nn.Module) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Method:
     """An attribution method; calling it with a Case returns its Row.
@@ -33,6 +43,7 @@ class Method:
     class_agnostic  whether it ignores which token was written, so that its values are the same for any contrast
     slow            whether it takes many passes; the page shows the other rows first
     by_layer        whether it is about one layer of cross-attention, or the mean over layers
+    applies         whether it can be computed for a network
     """
 
     slug: str
@@ -45,6 +56,7 @@ class Method:
     class_agnostic: bool = False
     slow: bool = False
     by_layer: bool = False
+    applies: Callable[[nn.Module], bool] = is_transformer
 
     def __call__(self, case: Case) -> Row:
         attribution = self.compute(case)

@@ -14,7 +14,7 @@ from attention_atlas.model.analysis.formulas.scoring import additive_stages
 from attention_atlas.model.analysis.gates import Unit, unit_steps, widths
 from attention_atlas.model.analysis.rerun import record_pass
 from attention_atlas.model.checks.oracle import torch_unit
-from attention_atlas.model.nets.recurrent import Recurrent
+from attention_atlas.model.nets.recurrent import Recurrent, RecurrentConfig
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.tokens import is_symbol
 from attention_atlas.model.training.pace import measure
@@ -23,8 +23,9 @@ from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels.heads import units
 from attention_atlas.viz.panels.scene import Scene, Selection
 from attention_atlas.viz.panels.train import recurrent
+from attention_atlas.viz.questions.panels import answer_why
 from attention_atlas.viz.words import for_page
-from tests.conftest import SENTENCES
+from tests.conftest import SENTENCES, make_translator
 from tests.viz.panels import panels
 
 
@@ -191,6 +192,27 @@ def test_either_network_shows_the_stages_and_both_scores(shipped_translators, ch
     assert len(scores["rows"]) >= 2
     bare = Scene(trace, Selection().clamp(trace), shipped_translators["de-en"])
     assert [block["type"] for block in panels.named("additive").content(bare, 1)] == ["text"]
+
+
+@pytest.mark.parametrize("attention", [True, False])
+def test_every_panel_of_any_network_draws_a_recurrent_one(tokenizer, attention):
+    torch.manual_seed(5)
+    config = RecurrentConfig(len(tokenizer), d_model=16, attention=attention, pad_id=tokenizer.pad_id, max_length=64)
+    translator = make_translator(Recurrent(config).eval(), tokenizer)
+    trace = translator.translate(SENTENCES[0])
+    scene = Scene(trace, Selection().clamp(trace), translator, served=Translators([translator]))
+    drawn = [panel for panel in panels.EVERY if not panel.unmet_needs(scene)]
+    named = {"map", "embedding", "space", "logits", "batch", "gates", "why-tokens", "why-holds"}
+    assert named < {panel.name for panel in drawn}
+    for panel in drawn:
+        if attention or panel.name in named:  # the page cannot open a network without any map
+            content = panels.contents(panel, scene, *next(panels.settings(panel, scene)))[-1]
+            assert content and json.dumps(for_page(content), allow_nan=False), panel.name
+    answer = answer_why(scene)
+    assert answer["most"] > len(trace.target_ids) and "refused" not in answer
+    lines = panels.block_of(panels.named("why-tokens").content(scene), "matrix")["lines"]
+    methods = [line["key"] for line in lines]
+    assert ("cross_attention" in methods) is attention and "integrated_gradients" in methods
 
 
 def test_the_slider_of_units_works_without_a_feed_forward(served):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attention_atlas.model.analysis import stations
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.viz.panels.menus import ENCODER, SIDE, tokens_of
 from attention_atlas.viz.panels.panel import Panel
 from attention_atlas.viz.panels.scene import Scene
@@ -30,6 +31,10 @@ def embedding(scene: Scene, side: str) -> list[dict]:
         lengths = map(blocks.number, np.linalg.norm(values, axis=1))
         return [(title, blocks.strips(values[:, :48], tokens, limit=limit)), (say("length"), lengths)]
 
+    error = blocks.facts(blocks.fact("Largest error of the sum", vectors.error, "against what entered the first layer"))
+    sums = [(say("+ position"), vectors.positions), (f"= {total}", vectors.added)]
+    if not isinstance(scene.translator.model, Transformer):
+        sums = []  # a recurrent network reads its words in order, and adds no positions
     return [
         blocks.formula(
             f"{total} = {looked_up}{' + PE(pos)' * config.adds_positions}" + ",  x = norm(s)" * (total == "s")
@@ -38,15 +43,14 @@ def embedding(scene: Scene, side: str) -> list[dict]:
             (say("Token"), map(blocks.token, tokens)),
             ("id", map(blocks.number, ids)),
             *column_pair(matrix + scaled, vectors.scaled),
-            *column_pair(say("+ position"), vectors.positions),
-            *column_pair(f"= {total}", vectors.added),
+            *(pair for title, values in sums for pair in column_pair(title, values)),
             caption=say(
                 "The first 48 of {n} dimensions; blue is negative, orange positive, one scale for "
                 "all. Length: the Euclidean norm of the whole vector.",
                 n=vectors.added.shape[1],
             ),
         ),
-        blocks.facts(blocks.fact("Largest error of the sum", vectors.error, "against what entered the first layer")),
+        error if sums else blocks.note("This network adds no positions: it reads its words in order."),
     ]
 
 
@@ -57,5 +61,6 @@ PANEL = Panel(
     say("Paper, sections {n}", n="3.4, 3.5"),
     embedding,
     controls=(SIDE,),
+    of_any_network=True,
     method=say("Most models multiply the embedding by √d_model first."),
 )

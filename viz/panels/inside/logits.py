@@ -66,6 +66,7 @@ PANEL = Panel(
     "become a large one in probability.",
     say("Paper, section {n}", n="3.4"),
     logits,
+    of_any_network=True,
     controls=(
         Slider(
             say("Step"), 1, lambda config: min(64, config.max_length), 1, of=lambda trace, _: len(trace.target_tokens)

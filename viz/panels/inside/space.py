@@ -106,6 +106,7 @@ PANEL = Panel(
     "Which words lie close together, and which relations have a direction? The model only learned to translate.",
     say("Paper, section {n}", n="3.4"),
     embedding_space,
+    of_any_network=True,
     controls=(
         Text(say("A word"), known=longest_piece),
         Text(say("Word analogy (empty: the first that works)"), placeholder="king − man + woman = queen"),

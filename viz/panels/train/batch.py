@@ -8,6 +8,7 @@ from itertools import chain, islice, repeat
 import numpy as np
 
 from attention_atlas.model.analysis.training_batch import SENTENCES, SMOOTHING, make_training_batch, min_smoothed_loss
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.viz.maps import labels
 from attention_atlas.viz.panels.panel import Panel, Slider
 from attention_atlas.viz.panels.scene import Scene
@@ -33,6 +34,20 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
     def loss(value: float) -> dict | str:
         return blocks.shade(value / largest, f"{value:.3f}") if np.isfinite(value) else ""
 
+    if isinstance(scene.translator.model, Transformer):
+        shifted = say(
+            "Sentence {n} of {all}. The decoder reads the correct words shifted by one place, so all "
+            "places are trained in one pass; the look-ahead mask hides the answer from each.",
+            n=at + 1,
+            all=count,
+        )
+    else:
+        shifted = say(
+            "Sentence {n} of {all}. The decoder reads the correct words shifted by one place, one after "
+            "another, so no place has read its answer.",
+            n=at + 1,
+            all=count,
+        )
     return [
         blocks.facts(
             blocks.fact("Source", f"{count} × {source}", "sentences × tokens, <pad> included"),
@@ -53,12 +68,7 @@ def batch(scene: Scene, sentence: int) -> list[dict]:
             (say("must write"), pad(map(token_block, seen_batch.tokens[2][at]))),
             ("id", pad(map(str, seen_batch.outputs[at]))),
             (say("loss, nats"), pad(map(loss, seen_batch.losses[at]))),
-            caption=say(
-                "Sentence {n} of {all}. The decoder reads the correct words shifted by one place, so all "
-                "places are trained in one pass; the look-ahead mask hides the answer from each.",
-                n=at + 1,
-                all=count,
-            ),
+            caption=shifted,
         ),
         blocks.maps(blocks.heatmap(seen_batch.losses, title, signed=False, note=say("padding is grey"))),
         blocks.formula("L = − (1 / N) · Σ log p(yₜ | y₁ … yₜ₋₁, x)", say("over the N tokens that are not <pad>")),
@@ -100,4 +110,5 @@ PANEL = Panel(
     say("Paper, section {n}", n="5.1"),
     batch,
     controls=(Slider(say("Sentence of the batch"), 1, SENTENCES, 1),),
+    of_any_network=True,
 )

@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from attention_atlas.model.analysis.why.faithfulness import MIN_WORDS, Trial, run_trials
-from attention_atlas.model.analysis.why.methods import METHODS, occlusion
+from attention_atlas.model.analysis.why.methods import METHODS, methods_of, occlusion
 from attention_atlas.model.trace.why.evidence import Evidence
 from attention_atlas.model.trace.why.faithfulness import BAR, Faithfulness, Interval
 from attention_atlas.viz import theme
@@ -39,13 +39,13 @@ def holds(scene: Scene, how: str) -> Iterator[Blocks]:
     def progress() -> Blocks:
         # As many orders as methods: the occlusion that removes words as this test does is left out, and the random
         # order is added.
-        more = len(METHODS) - len(done)
+        more = len(methods_of(scene.translator.model)) - len(done)
         note = [blocks.note("{n} more orders are still being tried.", n=more)] if more else []
         return [*_curves(done), *note, *offline]
 
-    if (~scene.case.columns.special).sum() >= MIN_WORDS:
+    if (~scene.words_case.columns.special).sum() >= MIN_WORDS:
         yield progress()  # shows the stored measurements at once
-    for batch in run_trials(scene.case, by):
+    for batch in run_trials(scene.words_case, by):
         done += batch
         yield progress()
     if not done:
@@ -233,6 +233,7 @@ PANEL = Panel(
     "Does a method find the right words? Remove words in its order and watch the number fall.",
     say("DeYoung et al. 2020"),
     holds,
+    of_any_network=True,
     paper="https://arxiv.org/abs/1911.03429",
     controls=(Choice(say("Remove words by"), {MEAN: say("the mean embedding"), MASK: say("masking")}, MEAN),),
     method=say("If a row is right, the number falls sooner than in random order, and its best words alone restore it."),

@@ -9,7 +9,8 @@ import numpy as np
 
 from attention_atlas.model.analysis.why.attribution import attribute_case
 from attention_atlas.model.analysis.why.case import mask_words, measure_removal, replace_words
-from attention_atlas.model.analysis.why.methods import METHODS, OCCLUSIONS, occlusion
+from attention_atlas.model.analysis.why.methods import METHODS, OCCLUSIONS, methods_of, occlusion
+from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.why.attribution import Why
 from attention_atlas.model.trace.why.effects import Removal
 from attention_atlas.viz.panels import rankings
@@ -33,7 +34,8 @@ MARGINS = (
 
 def tokens(scene: Scene) -> list[dict]:
     """Draw the matrix of methods by words. Slow methods are computed on request."""
-    answers = attribute_case(scene.case, [name for name, method in METHODS.items() if not method.slow])
+    methods = methods_of(scene.translator.model)
+    answers = attribute_case(scene.words_case, [name for name, method in methods.items() if not method.slow])
     ranking = rankings.ranking_of(scene.translator)
     column, loss = largest_loss(answers.row(occlusion.MASK.slug).values, answers.columns)  # as in the headline
     columns = answers.columns  # words of the source, then of the prefix
@@ -47,7 +49,7 @@ def tokens(scene: Scene) -> list[dict]:
     return [
         blocks.text(ranking.reason, tone="note"),
         matrix(say("Methods by words"), axis, lines, margins=MARGINS, act=TEST, none=none),
-        exports(),
+        *([exports()] if isinstance(scene.translator.model, Transformer) else []),  # a file also has its parts
         blocks.slot(TEST, hint),
     ]
 
@@ -55,7 +57,7 @@ def tokens(scene: Scene) -> list[dict]:
 def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Compute the row of a slow method, or of one layer (from 1) of cross-attention."""
     name, layer = fields.read_entry(data, "row", METHODS).slug, fields.read_integer(data, "layer", 0)
-    case = replace(scene.case, cross_layer=layer - 1) if layer else scene.case
+    case = replace(scene.words_case, cross_layer=layer - 1) if layer else scene.words_case
     answers = attribute_case(case, (*(method.slug for method in OCCLUSIONS), name))
     return [_line(scene, answers, name, layer).payload()]
 
@@ -63,10 +65,10 @@ def compute_row(scene: Scene, data: Mapping[str, object]) -> list[dict]:
 def remove_word(scene: Scene, data: Mapping[str, object]) -> list[dict]:
     """Remove the word of a cell's column by the occlusion of its row, and draw the next tokens then."""
     column, by_mean = fields.read_integer(data, "column"), data.get("row") == occlusion.MEAN.slug
-    removal = measure_removal(scene.case, column, replace_words if by_mean else mask_words)
+    removal = measure_removal(scene.words_case, column, replace_words if by_mean else mask_words)
     tokens = scene.translator.tokenizer.tokens(removal.ids)
     return [
-        blocks.text(_removal_text(scene, scene.case.columns.labels[column], removal, by_mean)),
+        blocks.text(_removal_text(scene, scene.words_case.columns.labels[column], removal, by_mean)),
         candidates_table(removal, tokens, scene.question, say("with all words"), say("without it")),
     ]
 
@@ -79,7 +81,7 @@ def _removal_text(scene: Scene, word: str, removal: Removal, by_mean: bool) -> W
         "before": blocks.format_nats(removal.before),
         "after": blocks.format_nats(removal.after),
         "token": token,
-        "how": say("its embedding is replaced by the average") if by_mean else say("no head may attend to it"),
+        "how": say("its embedding is replaced by the average") if by_mean else say("it is hidden"),
     }
     if contrast is None:
         return say("Without {word} ({how}): log p({token}) goes from {before} to {after} nats.", **values)
@@ -92,13 +94,13 @@ def _removal_text(scene: Scene, word: str, removal: Removal, by_mean: bool) -> W
 
 def _line(scene: Scene, answers: Why, name: str, layer: int = 0, *, folded: bool = False) -> Line:
     """Return the row of a method; without values if it was not computed."""
-    method = METHODS[name]
+    method, layers = METHODS[name], scene.translator.config.num_decoder_layers
     about = {
         "key": method.slug,
         "name": method.title,
         "evidence": method.evidence,
         "folded": folded,
-        "layers": scene.translator.config.num_decoder_layers if method.by_layer else 0,
+        "layers": layers if method.by_layer and layers > 1 else 0,
         "layer": layer,
     }
     row = next((row for row in answers.rows if row.method == name), None)
@@ -127,6 +129,7 @@ PANEL = Panel(
     "Which words made the model write this token? Orange supports it, blue counts against it.",
     say("Ferrando et al. 2022"),
     tokens,
+    of_any_network=True,
     actions={"row": compute_row, TEST: remove_word, EXPORT: matrix_file},
     paper="https://arxiv.org/abs/2205.11631",
     method=say("Where a method disagrees with the measurement, trust the measurement."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from attention_atlas.model.analysis.why.method import Method
 from attention_atlas.model.analysis.why.methods import attention, flow, gradients, occlusion, relevance
 
@@ -19,6 +21,13 @@ METHODS: dict[str, Method] = {
         flow.ROLLOUT,
     )
 }
+
+
+def methods_of(model: nn.Module) -> dict[str, Method]:
+    """Return the methods that can be computed for a network."""
+    return {slug: method for slug, method in METHODS.items() if method.applies(model)}
+
+
 OCCLUSIONS = (occlusion.MASK, occlusion.MEAN)
 
 

@@ -15,8 +15,12 @@ from attention_atlas.model.trace.why.evidence import Evidence, Unit
 
 
 def mean_weights(case: Case) -> Attribution:
-    """Return the mean cross-attention weight over heads, of one layer or over layers; NaN for the prefix."""
-    return _over_source(case, exact(case.output.weights(AttentionKind.CROSS)[:, 0, :, -1]).mean(1))
+    """Return the mean cross-attention weight over heads, of one layer or over layers; NaN for the prefix.
+
+    Of a recurrent network: its alignment.
+    """
+    kind = next(kind for kind in (AttentionKind.CROSS, AttentionKind.ALIGNMENT) if kind in case.output.kinds)
+    return _over_source(case, exact(case.output.weights(kind)[:, 0, :, -1]).mean(1))
 
 
 @torch.inference_mode()
@@ -48,6 +52,7 @@ RAW = Method(
     mean_weights,
     class_agnostic=True,
     by_layer=True,
+    applies=lambda model: bool(model.num_layers),  # a recurrent network may have no attention
 )
 NORMS = Method(
     "norm_based_attention",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attention_atlas.model.analysis.why.case import Case
-from attention_atlas.model.analysis.why.method import Attribution, Method
+from attention_atlas.model.analysis.why.method import Attribution, Method, any_network
 from attention_atlas.model.nets.blocks import exact
 from attention_atlas.model.nets.sweep import Changes
 from attention_atlas.model.serve.cores import map_on_spare_core
@@ -182,6 +182,7 @@ GRADIENT_X_INPUT = Method(
     say("How the metric would change if the word's embedding grew a little."),
     say("The local slope says little about what happens without the word."),
     gradient_x_input,
+    applies=any_network,
 )
 INTEGRATED_GRADIENTS = Method(
     "integrated_gradients",
@@ -192,4 +193,5 @@ INTEGRATED_GRADIENTS = Method(
     say("It splits the difference from a sentence of average words, which is not a real sentence."),
     integrated_gradients,
     slow=True,
+    applies=any_network,
 )

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from attention_atlas.model.analysis.why.case import Case, mask_words, replace_words, top_tokens
-from attention_atlas.model.analysis.why.method import Attribution, Method
+from attention_atlas.model.analysis.why.method import Attribution, Method, any_network
 from attention_atlas.model.trace.language import say
 from attention_atlas.model.trace.why.effects import Losses
 from attention_atlas.model.trace.why.evidence import Evidence, Unit
@@ -21,7 +21,8 @@ NUM_CANDIDATES = 3  # most probable tokens of each run; one of them may be the t
 
 
 def occlude_by_mask(case: Case) -> Attribution:
-    """Mask each column's keys in every layer and head; the row's own token is replaced by the mean."""
+    """Mask each column's keys in every layer and head; the row's own token is replaced by the mean. A recurrent network
+    skips the column."""
     note = say(
         "The word just read reaches this row even if it is masked, so it is replaced by the {mean}.",
         mean=case.mean_rows[2],
@@ -52,9 +53,10 @@ MASK = Method(
     say("occlusion by mask"),
     Evidence.MEASURED,
     Unit.NATS,
-    say("No head may attend to the word; the model runs again."),
+    say("The word is hidden from the model, which runs again."),
     say("Two words with the same information hide each other: without one, the other still supports the token."),
     occlude_by_mask,
+    applies=any_network,
 )
 MEAN = Method(
     "occlusion_by_mean",
@@ -64,4 +66,5 @@ MEAN = Method(
     say("The word's embedding is replaced by the average; the model runs again."),
     say("No word is average: the model reads something it was never trained on."),
     occlude_by_mean,
+    applies=any_network,
 )

@@ -69,7 +69,8 @@ def test_patching_all_encoder_positions(clean):
     giving, receiving = (case.output.layers(Side.ENCODER)[-1].after.clone() for case in (clean, corrupt))
     receiving[:, 2] = giving[:, 2]
     with torch.inference_mode():
-        memory = replace(corrupt.plain_memory(1), memory=clean.model.encoder.norm(receiving), projected={})
+        encoded = corrupt.model.repeat_source(corrupt.output, 1)
+        memory = replace(encoded, memory=clean.model.encoder.norm(receiving), projected={})
         expected = float(corrupt.measure(corrupt.decode(corrupt.target_rows, memory))[0])
     assert effects.metrics[-1, 2] == pytest.approx(expected, abs=1e-5)
 
