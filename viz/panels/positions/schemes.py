@@ -114,7 +114,7 @@ def _gradients(length: int, d_model: int, base: float) -> list[dict]:
         rows.append([scheme.name, *map(blocks.number, norms), *["–"] * (len(positions) - len(norms))])
     losses, last = measure.read(), max(measure.UPDATES)
     ranges = {
-        f"{place}_{code}": " – ".join(f"{value:.2g}" for value in losses[f"{place} positions_{code}"][last])
+        f"{place}_{code}": " – ".join(f"{value:.3g}" for value in losses[f"{place} positions_{code}"][last])
         for place in ("order", "post")
         for code in ("count", "none")
     }
