@@ -6,6 +6,7 @@ emptied some minutes after its last use.
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import deque
@@ -82,9 +83,14 @@ class Place(Generic[Value]):
             self._timer.daemon = True
             self._timer.start()
 
+    def clear(self) -> None:
+        """Free the value's memory; only its holder calls this."""
+        self.value = None
+        gc.collect()  # a translator and its batcher refer to each other
+
     def _drop(self) -> None:
         if self._holder.acquire(blocking=False):  # else its holder calls release(), which starts the time again
-            self.value = None
+            self.clear()
             self._holder.release()
 
 
@@ -228,7 +234,8 @@ class Toys:
         run = self.large.value
         is_same = isinstance(run, ToyRun) and replace(run.recipe, updates=0) == replace(normalise(recipe), updates=0)
         if not is_same or (exact and run.update > recipe.updates):
-            self.large.value = run = None  # its memory is needed
+            run = None
+            self.large.clear()  # before the new one is built
             with self.line.turn():
                 self.large.value = run = ToyRun.begin(recipe)
                 run.turn()

@@ -23,7 +23,7 @@ const POSITIONS = [
   ["tutorial", say("sines and cosines, wrong exponents")],
 ];
 const OPTIMIZERS = [
-  ["adam", say("Adam with warm-up")],
+  ["adam", say("Adam")],
   ["sgd", say("SGD with momentum")],
 ];
 const STARTS = [
