@@ -32,7 +32,7 @@ def test_each_link_is_parsed_to_its_recorded_state(open_modules):
         recorded = link["opens"]["state"]  # without kinds of maps that were added later
         fields = dict(parse_qsl(link["fragment"]))
         rows = {kind: value for kind, value in recorded["predicted"].items() if f"{kind}_rows" in fields}
-        state = {**initial, **recorded, "predicted": {**initial["predicted"], **rows}}
+        state = {**initial, "glosses": "none", **recorded, "predicted": {**initial["predicted"], **rows}}
         assert parsed == {"interventions": "", **link["opens"], "state": state}
 
 

@@ -206,7 +206,7 @@ def test_links_restore_the_state_and_ignore_invalid_fields(script_page):
         "view": "lines",
         "combine": "max",
         "words": True,
-        "glosses": True,
+        "glosses": "all",
         "heads": [[0, 1], [2, 3]],
         "special": "renormalise",
         "predicted": {"cross": False, "decoder_self": True, "alignment": False},

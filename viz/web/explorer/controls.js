@@ -103,7 +103,7 @@ export function createControls(overlays, update, open) {
     ],
     glosses: [
       t("Glosses"),
-      { false: t("none"), true: t("from the model's links") },
+      { foreign: t("of words in another language"), all: t("of all words"), none: t("none") },
       t(
         "Below each word of the sentences, what it became, as linked by the model's own attention: a guess",
       ),

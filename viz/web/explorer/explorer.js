@@ -430,8 +430,12 @@ export default function explorer(root, api) {
     if (!layers) return; // drawn when the layers arrive
     const source = model.plainWords(trace.tokens.source),
       target = model.plainWords(trace.tokens.predicted),
-      glosses = state.glosses && trace.glosses,
-      of = (list, side) => list.map(({ positions }) => glosses[side][positions[0]] ?? "");
+      [from, to] = (trace.direction ?? "").split("-"),
+      isGlossed = (code) =>
+        trace.glosses &&
+        (state.glosses === "all" ||
+          (state.glosses === "foreign" && !code.startsWith(document.documentElement.lang))),
+      of = (list, side) => list.map(({ positions }) => trace.glosses[side][positions[0]] ?? "");
     scene.wordMap = meanOf(layers);
     sentence.draw({
       kind: state.kind,
@@ -440,7 +444,10 @@ export default function explorer(root, api) {
       source,
       target,
       direction: trace.direction,
-      glosses: glosses ? { source: of(source, "source"), target: of(target, "target") } : null,
+      glosses: {
+        source: isGlossed(from) ? of(source, "source") : null,
+        target: isGlossed(to) ? of(target, "target") : null,
+      },
       at: litAt(),
       test: testOf(),
       canTest: canTest(),

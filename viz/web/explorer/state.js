@@ -14,6 +14,7 @@ export const CHOICES = {
   range: ["fixed", "own"],
   compare: ["pair", "grid"],
   lines: ["head", "alignment"],
+  glosses: ["foreign", "all", "none"],
 };
 const WORDS = { words: true, special: "hide" }, // whole words, without special tokens
   PIECES = { words: false, special: "show" };
@@ -26,6 +27,7 @@ const WORDS = { words: true, special: "hide" }, // whole words, without special 
  * - heads: [layer, head] pairs chosen in addition to the selected head
  * - overlay: the id of a map that replaces the selected head's attention; "" for attention
  * - beside: a sentence to compare with, translated by the same model; "" for none
+ * - glosses: whether words that are not of the page's language, all words, or none have their counterpart below them
  * - lines: whether the lines between the words show the selected heads or those that align words
  * - layer, head: null until a translation arrives: the head that fitState() opens
  */
@@ -38,7 +40,7 @@ export function initialState() {
     combine: "single",
     heads: [],
     ...WORDS,
-    glosses: false,
+    glosses: "foreign",
     predicted: { cross: null, decoder_self: null, alignment: null },
     transform: "linear",
     colours: "viridis",
@@ -54,7 +56,13 @@ export function initialState() {
 }
 
 /** Return the state that links without a version start from. */
-const firstState = () => ({ ...initialState(), ...PIECES, layer: 0, head: 0 });
+const firstState = () => ({
+  ...initialState(),
+  ...PIECES,
+  glosses: "none",
+  layer: 0,
+  head: 0,
+});
 
 /** Whether a state shows the model's pieces, with special tokens. */
 export const showsPieces = ({ words, special }) => !words && special === "show";
@@ -223,8 +231,7 @@ export function toFragment(state, trace) {
     if (state[name] !== start[name]) fields.set(name, state[name]);
   if (state.heads.length)
     fields.set("heads", state.heads.map(([l, h]) => `${l + 1}.${h + 1}`).join(" "));
-  for (const name of ["words", "glosses"])
-    if (state[name] !== start[name]) fields.set(name, state[name] ? "1" : "0");
+  if (state.words !== start.words) fields.set("words", state.words ? "1" : "0");
   for (const [kind, predicted] of Object.entries(state.predicted))
     if (predicted !== null) fields.set(`${kind}_rows`, predicted ? "predicted" : "read");
   for (const name of ["query", "key"]) if (state[name] !== null) fields.set(name, state[name] + 1);
@@ -250,8 +257,8 @@ export function parseFragment(fragment) {
     .split(" ")
     .map((pair) => pair.split(".").map((part) => number(part, null)))
     .filter((pair) => pair.length === 2 && !pair.includes(null));
-  for (const name of ["words", "glosses"])
-    if (fields.has(name)) state[name] = fields.get(name) === "1";
+  if (fields.has("words")) state.words = fields.get("words") === "1";
+  if (fields.get("glosses") === "1") state.glosses = "all"; // links without a version
   if (/^\w{1,40}$/.test(fields.get("overlay") || "")) state.overlay = fields.get("overlay");
   state.beside = fields.get("beside") || "";
   const coverage = Number(fields.get("coverage"));

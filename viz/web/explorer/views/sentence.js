@@ -131,7 +131,10 @@ export function createSentence(hooks) {
     const { name, words: box } = sides[side],
       isSource = side === "source",
       title = languageName(code, isSource ? t("Sentence") : t("Translation"));
-    name.textContent = title;
+    const guess = glosses
+      ? el("span", { class: "gloss", title: glossNote.textContent }, t("a guess"))
+      : "";
+    name.replaceChildren(...(isSource ? [guess, title] : [title, guess]));
     box.ariaLabel = title;
     sides[side].nodes = words.map(({ label }, i) =>
       createWord(side, i, label, glosses?.[i] ?? null, languageTag(code)),
@@ -361,21 +364,20 @@ export function createSentence(hooks) {
     root,
     /**
      * @param {any} drawing {kind, map, layers, source, target, direction, glosses, at, test, canTest}; map: of whole words, the mean
-     *   of the layers; source, target: the words; glosses: {source, target}, a gloss for each word, or null; at: the lit {row,
+     *   of the layers; source, target: the words; glosses: {source, target}, a gloss for each word of a side, or null; at: the lit {row,
      *   column}; test: {effects, step, isRunning, verdict} of the lit row, or null
      */
     draw(drawing) {
       scene = drawing;
-      glossNote.hidden = !scene.glosses;
+      glossNote.hidden = !(scene.glosses.source && scene.glosses.target);
       sheet.dataset.kind = scene.kind;
       const { source, target, glosses, direction } = scene,
         [from, to] = (direction ?? "").split("-"),
         spelling = JSON.stringify([source, target, glosses, direction]);
       if (spelling !== shownWords) {
         shownWords = spelling;
-        fillSide("source", source, glosses?.source, from);
-        fillSide("target", target, glosses?.target, to);
-        sheet.classList.toggle("glossed", Boolean(glosses));
+        fillSide("source", source, glosses.source, from);
+        fillSide("target", target, glosses.target, to);
         layOutWords();
       }
       drawLines();
