@@ -22,6 +22,11 @@ function fillElement(node, attributes, children) {
   return node;
 }
 
+/** Set an element's text, unless it has it: that would lay out the page again. @param {Element} node @param {string} text */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 /**
  * Create an HTML element. Strings become text, never markup; an attribute `onNAME`, or `onNAME onNAME`, is a listener;
  * attributes that are null, undefined or false are left out.

@@ -81,7 +81,9 @@ export const usePlainWords = (words) => (plainWords = words);
  */
 export const textParts = ({ say: technical, one, with: values }, draw = (value) => value) => {
   const english = plainWords?.get(technical) ?? technical;
-  return pluralForm(translations?.[english] || { one: one ?? english, other: english }, values.n)
+  const template =
+    translations?.[english] || (one === undefined ? english : { one, other: english });
+  return pluralForm(template, values.n)
     .split(/\{(\w+)\}/)
     .flatMap((part, i) => (i % 2 ? draw(valueText(values[part]), part) : part));
 };

@@ -2,7 +2,7 @@
 // server answers.
 import { ask as askServer } from "../core/ask.js";
 import { lineDash } from "../core/colours.js";
-import { button, debounce, el, showInvitation, onThemeChange } from "../core/dom.js";
+import { button, debounce, el, onThemeChange, setText, showInvitation } from "../core/dom.js";
 import { KINDS } from "../core/kinds.js";
 import { textParts, toText, say, t } from "../core/language.js";
 import { explorerMaps, openLink, tabOpeners, pageLink, tabLinks } from "../core/links.js";
@@ -34,6 +34,7 @@ import { createViews } from "./views/views.js";
 import * as words from "./words.js";
 
 const WAIT_MESSAGE_DELAY = 150; // milliseconds before a missing map is replaced by a message: most arrive sooner
+const CARDS_DELAY = 60; // milliseconds: the map is painted first
 const SUMMARY_DELAY = 400; // milliseconds before a screen reader is told of a map: the person may go on to the next
 const REMEMBERED = 6; // translations that a person can return to
 
@@ -480,7 +481,7 @@ export default function explorer(root, api) {
       current = testOf(),
       result = current?.isRunning ? null : current?.verdict;
     sentence.light(at, current);
-    said.textContent = words.litReading(state, lit);
+    setText(said, words.litReading(state, lit));
     const decisive = wordMap.columns[result?.most ?? -1] ?? null;
     if (map && !map.overlay && !map.joint && lit)
       views.light({
@@ -514,7 +515,7 @@ export default function explorer(root, api) {
       heads: decisive && result.most !== result.own ? lookingHeads(at.row, result.most) : [],
       problem: current?.error,
     });
-    if (isInApp) drawCards(lit);
+    if (isInApp) drawCardsLater();
   }
 
   // Tell a screen reader of the lit word: the verdict of its test, or what it attends to.
@@ -523,9 +524,11 @@ export default function explorer(root, api) {
     news.textContent = answer.verdict() || (lit ? words.litReading(shownState(), lit) : "");
   }
 
-  // Draw the cards, which are about the lit translated word.
-  function drawCards(lit) {
+  // Draw the cards, which are about the lit translated word and stand below the maps.
+  const drawCardsLater = debounce(drawCards, CARDS_DELAY);
+  function drawCards() {
     const { trace, state, wordMap } = scene,
+      lit = litWeights(wordMap, litAt()),
       isTarget = lit?.isRow && KINDS[state.kind].rows === "target";
     if (isTarget) scene.about = lit.index;
     const target = model.plainWords(trace.tokens.predicted),
@@ -686,13 +689,16 @@ export default function explorer(root, api) {
 
   // Describe a head below the thumbnails; without one, the thumbnails.
   function describeHead(layer, head) {
-    const { decisive } = scene;
-    tip.textContent =
-      layer === null
-        ? decisive
-          ? t("Orange frames: “{word}”, the word that matters most here.", { word: decisive.label })
-          : words.thumbnailsTip(overlayOf())
-        : words.headLabel(scene.trace, scene.state.kind, layer, head);
+    const { decisive } = scene,
+      text =
+        layer !== null
+          ? words.headLabel(scene.trace, scene.state.kind, layer, head)
+          : decisive
+            ? t("Orange frames: “{word}”, the word that matters most here.", {
+                word: decisive.label,
+              })
+            : words.thumbnailsTip(overlayOf());
+    setText(tip, text);
   }
 
   const pointing = (row, column) =>

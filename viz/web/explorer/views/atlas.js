@@ -123,6 +123,9 @@ export function createThumbnails(hooks) {
         },
         own = lit && axes && spanOf(lit.isRow ? axes.rows : axes.columns, lit.positions),
         mark = own && lit.isRow && decisive ? spanOf(axes.columns, decisive.positions) : null;
+      const marked = JSON.stringify([own, mark, lit?.isRow]);
+      if (marked === grid.root.dataset.marked) return;
+      grid.root.dataset.marked = marked;
       grid.root.dataset.lit = own ? (lit.isRow ? "row" : "column") : "";
       grid.root.classList.toggle("decided", Boolean(mark));
       const [start, size] = own ?? [],

@@ -1,6 +1,6 @@
 // The sentence and its translation with lines between their words: who attends to whom. Words never move: cross-attention runs
 // between the two, self-attention hangs as arcs on one of them. On a narrow page the sentences stand side by side.
-import { button, el, svg } from "../../core/dom.js";
+import { button, el, setText, svg } from "../../core/dom.js";
 import { formatPercent } from "../../core/format.js";
 import { KINDS } from "../../core/kinds.js";
 import { arrowStep, clamp } from "../../core/keys.js";
@@ -68,6 +68,7 @@ export function createSentence(hooks) {
     room = "", // sizes that the words were laid out for
     isUpright = false,
     resting = null,
+    placing = 0, // request of the frame that places the bubble
     isDown = false, // whether the pointer moves down, on its way to the bubble or to the map
     before = [0, 0];
 
@@ -216,7 +217,7 @@ export function createSentence(hooks) {
             stroke: colour,
             "stroke-dasharray": dash,
             "stroke-width": ((1 + 5.5 * weight) / (layers.length > 1 ? 1.6 : 1)).toFixed(2),
-            style: `--o: ${(0.25 + 0.65 * weight).toFixed(2)}`,
+            "stroke-opacity": (0.25 + 0.65 * weight).toFixed(2),
           };
           const d = curve(move(from), move(to));
           paths.push(svg("path", { d, ...look, "data-row": row, "data-column": column }));
@@ -239,14 +240,14 @@ export function createSentence(hooks) {
           isSeen = weight >= FAINT;
         node.classList.toggle("chosen", isLit);
         node.classList.toggle("looked", isSeen && !isLit);
-        node.style.setProperty("--p", weight.toFixed(3));
+        if (isSeen) node.style.setProperty("--p", weight.toFixed(3));
         slot.classList.toggle("idle", Boolean(lit) && !isLit && !isSeen);
-        badge.textContent = isSeen ? formatPercent(weight) : "";
+        setText(badge, isSeen ? formatPercent(weight) : "");
         const effect = side === "source" ? test?.effects?.all[i] : null,
           isShown = effect && i < test.step;
-        without.textContent = isShown ? formatPercent(effect.p) : "";
+        setText(without, isShown ? formatPercent(effect.p) : "");
         without.classList.toggle("slight", Boolean(isShown) && effect.loss < SLIGHT);
-        without.style.setProperty("--p", isShown ? Math.max(0, 1 - effect.p / test.effects.p) : 0);
+        if (isShown) without.style.setProperty("--p", Math.max(0, 1 - effect.p / test.effects.p));
         node.classList.toggle(
           "hidden-now",
           Boolean(test?.isRunning) && i === test.step - 1 && side === "source",
@@ -264,13 +265,11 @@ export function createSentence(hooks) {
     sides.source.nodes.forEach(({ node }, i) => node.classList.toggle("decides", i === most));
     drawDecisiveLine(lit, most);
     const [withoutName, lookedName] = rowNames.children;
-    withoutName.textContent = test?.effects
-      ? t("“{word}” if hidden", { word: lit?.label ?? "" })
-      : "";
+    setText(withoutName, test?.effects ? t("“{word}” if hidden", { word: lit?.label ?? "" }) : "");
     withoutName.title = test?.effects
       ? t("Probability of “{word}” if this word is hidden", { word: lit?.label ?? "" })
       : "";
-    lookedName.textContent = lit && others === "source" ? t("attention") : "";
+    setText(lookedName, lit && others === "source" ? t("attention") : "");
     drawBubble(lit);
   }
 
@@ -284,12 +283,13 @@ export function createSentence(hooks) {
   function drawBubble(lit) {
     const { test, canTest } = scene,
       asks = Boolean(lit?.isRow) && canTest;
+    cancelAnimationFrame(placing);
     bubble.hidden = Boolean(lit) && !asks;
     bubble.classList.toggle("asking", asks);
     if (!asks) {
       bubble.style.left = "";
       bubble.dataset.about = "";
-      if (!lit) bubble.textContent = pointingHint(rowSide() === "source");
+      if (!lit) setText(bubble, pointingHint(rowSide() === "source"));
       return;
     }
     const word = lit.label,
@@ -325,7 +325,12 @@ export function createSentence(hooks) {
               ]),
       );
     }
-    const place = places[rowSide()][lit.index]?.x ?? 0,
+    placing = requestAnimationFrame(() => placeBubble(lit.index));
+  }
+
+  // Put the bubble below a word. In the next frame, as measuring it delays whatever else is drawn now.
+  function placeBubble(index) {
+    const place = places[rowSide()][index]?.x ?? 0,
       left = clampTo(
         place - bubble.offsetWidth / 2,
         hooks.switchWidth(),
@@ -381,9 +386,8 @@ export function createSentence(hooks) {
         layOutWords();
       }
       drawLines();
-      show();
     },
-    /** Show another lit word. @param {any} at {row, column} @param {any} test */
+    /** Show which word is lit, after draw(), or another one. @param {any} at {row, column} @param {any} test */
     light(at, test) {
       if (!scene) return;
       Object.assign(scene, { at, test });
