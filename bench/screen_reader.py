@@ -108,10 +108,9 @@ def transcript(tasks: dict[str, list[tuple[datetime, str]]], end: datetime, log:
         for pressed, key in keys:
             start = f"{pressed:%H:%M:%S.%f}"
             texts = [text.strip() for at, text in said if start <= at < ends[start] and not ECHO.fullmatch(text)]
-            shown = (
-                "" if key.startswith("types") else "<br>".join(texts).replace("|", "&#124;")
-            )  # typed text is spelled
-            lines.append(f"| {key} | {shown} |")
+            is_spelled = key.startswith("types")  # Orca names each letter
+            speech = "" if is_spelled else "<br>".join(texts).replace("|", "&#124;")
+            lines.append(f"| {key} | {speech} |")
     return "\n".join(lines) + "\n"
 
 

@@ -138,5 +138,5 @@ class WordVocabulary(TextTokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the words; an unknown one is `<unk>`."""
-        shown = (i for i in map(int, ids) if i == self.unknown_id or i not in self.special_ids)
-        return " ".join(self.pieces[i].removeprefix(SPACE) for i in shown)
+        word_ids = (i for i in map(int, ids) if i == self.unknown_id or i not in self.special_ids)
+        return " ".join(self.pieces[i].removeprefix(SPACE) for i in word_ids)

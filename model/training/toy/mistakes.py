@@ -23,7 +23,7 @@ class ToyNorm(NamedEnum):
 
 
 class NewNorm(nn.Module):
-    """A layer norm created anew in every forward pass, unknown to the optimiser."""
+    """A layer norm that is created in each forward pass, so the optimiser never updates its gain and bias."""
 
     weight = bias = None
 
@@ -63,7 +63,7 @@ NORMS: Mapping[ToyNorm, Callable[[int, float], nn.Module]] = {
 
 
 class HiddenDiagonal(nn.Module):
-    """What `triu` with k = 0 does: a row of the decoder's self-attention sees earlier tokens, but not its own.
+    """The mask of `triu` with k = 0: a row of the decoder's self-attention sees earlier tokens, but not its own.
 
     It is a bias on the scores, in the place of a stack's table of relative positions, which it adds if there is one.
     Row 0, which would see nothing (a softmax of -inf is not a number), keeps itself.

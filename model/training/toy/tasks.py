@@ -1,4 +1,4 @@
-"""What a toy learns from its corpus: to translate, to classify, or to continue a text."""
+"""The tasks of toys: translation, classification, and prediction of the next word."""
 
 from __future__ import annotations
 

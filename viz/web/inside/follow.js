@@ -183,7 +183,7 @@ export function cellFigures(scene, data) {
 }
 
 /**
- * What a followed number is made of and what it feeds, in figures.
+ * Create the figures of a followed number: its addends, and what it is an addend of.
  * @param {any} follow @param {any} data of page_inside @param {(i: number) => string} keyName the word of a key
  */
 export function followFigures(follow, data, keyName) {
