@@ -78,7 +78,9 @@ def test_the_page_about_courses_names_panels_and_sections_that_exist():
 
 
 def test_modules_named_by_the_page_about_courses_have_what_it_names():
-    for path in re.findall(r"`(model\.[\w.]+)`", read("docs/explanation/courses.md")):
+    paths = re.findall(r"`(model\.[\w.]+)`", read("docs/explanation/courses.md"))
+    assert paths
+    for path in paths:
         assert pkgutil.resolve_name(f"attention_atlas.{path}")
 
 

@@ -183,8 +183,9 @@ def compare_loop(inputs: AttentionInput, *, runs: int = 1, budget: float = float
 
 def _relative_error(output: Tensor, naive: Tensor) -> float:
     """Return |output - naive| / |naive|, with Euclidean norms over all numbers."""
-    norm = float(naive.double().norm())
-    return float((output.double() - naive.double()).norm()) / norm if norm else 0.0
+    output, naive = output.cpu().double(), naive.cpu().double()  # not every device has float64
+    norm = float(naive.norm())
+    return float((output - naive).norm()) / norm if norm else 0.0
 
 
 @torch.inference_mode()

@@ -170,9 +170,11 @@ class GraphPool:
             capacity = max(steps, min(sizes[2], model.config.reach))
             decoder = StaticDecoder(model, *sizes[:2], capacity)
             try:
-                decoder.repeat = capture(decoder.run)
+                with _capture_lock:
+                    decoder.repeat = capture(decoder.run, decoder.ids.device)
             except RuntimeError as error:
                 self.is_usable = False
+                self._decoders.clear()
                 log.warning("decoding steps cannot be captured on %s: they are launched one by one", decoder.ids.device)
                 raise CaptureError(str(error)) from error
             self._decoders[key] = decoder
@@ -184,6 +186,7 @@ class GraphPool:
 
 _pools: WeakKeyDictionary[Transformer, GraphPool] = WeakKeyDictionary()
 _pools_lock = Lock()
+_capture_lock = Lock()  # the graphs of two models are not captured at once
 
 
 def graphs_of(model: Transformer, source: SourceMemory, sentences: int) -> GraphPool | None:
@@ -202,17 +205,18 @@ def can_capture(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_initialized()
 
 
-def capture(run: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that does what run() does, by one CUDA graph."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        run()  # libraries set themselves up at their first calls, which cannot be captured
-        run()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may use the device
-        run()
+def capture(run: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """Return a function that does what run() does, by one CUDA graph. device: that of its tensors."""
+    with torch.cuda.device(device):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            run()  # libraries set themselves up at their first calls, which cannot be captured
+            run()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may use the device
+            run()
     return graph.replay
 
 

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def trace_requests(translator: Translator, requests: Sequence[Request]) -> list[TranslationTrace]:
-    """Return the traces of requests with equal decoding, limits and forced prefixes, read in one batch.
+    """Return the traces of requests with equal interventions, decoding, limits and forced prefixes, read in one batch.
 
     A batch too large for the device's memory is halved. A single text too large for it goes through a copy of the
     model on the CPU; where the model is too large to copy, Refusal is raised.

@@ -82,11 +82,13 @@ def test_every_panel_and_pane_has_a_heading(open_page, tiny_url) -> None:
 
 def test_tabbing_past_the_menu_of_directions_keeps_the_translation(open_app, tiny_url) -> None:
     page = open_app(tiny_url)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     page.locator("#direction input").focus()
     for _ in range(3):
         page.keyboard.press("Tab")
-    page.wait_for_timeout(500)  # a choice would be answered by then
-    assert "atlas-outdated" not in page.evaluate("document.body.className")
+    translate(page, "ein hund")  # a choice would have been sent before it
+    assert not [url for url in requests if "page_direction" in url]
     expect(page.locator(".atlas-explorer")).to_be_visible()
 
 
@@ -109,6 +111,7 @@ def test_words_that_count_against_the_token_are_underlined(open_why) -> None:
     lines = page.locator(".why-picture .word").evaluate_all(
         "(all) => all.map((node) => [node.matches('.lined'), getComputedStyle(node).textDecorationStyle, node.title])"
     )
+    assert lines
     for is_lined, style, effect in lines:
         assert style == ("dashed" if is_lined else "solid")
         assert not is_lined or "(+" in effect, "without the word, the token is more probable"

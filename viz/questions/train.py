@@ -192,9 +192,9 @@ def switch_effects() -> dict[str, list[dict]]:
 
     def compare(name: str, update: int, where: Words) -> dict:
         default, changed = losses[measure.default_of(name)][update], losses[name][update]
-        found = _sentence(update, default, changed)
+        sentence = _sentence(update, default, changed)
         return {
-            "about": say("{place}: {found}", place=where, found=found) if measure.place_of(name) else found,
+            "about": say("{place}: {found}", place=where, found=sentence) if measure.place_of(name) else sentence,
             "where": where,
             "changed": changed,
             "default": default,

@@ -206,9 +206,9 @@ class ToyRun:
             raise Refusal("This network does not translate, so there is no translation to show in the other tabs.")
         if not self.settings.is_standard:
             raise Refusal("This network has a mistake in its layers, which the other tabs cannot show.")
-        model = (deepcopy(self.model) if copy else self.model).eval()
-        if not model.num_layers:
+        if not self.model.num_layers:
             raise Refusal("This network has no attention, so there are no maps to show in the other tabs.")
+        model = (deepcopy(self.model) if copy else self.model).eval()
         digest = hashlib.sha256(json.dumps(self.recipe.to_plain(), sort_keys=True).encode())
         for parameter in model.parameters():
             parameter.requires_grad_(False)

@@ -24,10 +24,12 @@ from attention_atlas.model.training.toy.run import ToyRun, Turn, normalise, pars
 from attention_atlas.model.translator import Translator
 
 MAX_BYTES = 128_000_000  # of the cache
-TURN_SECONDS = 0.2  # no update starts later in a turn; an update takes at most 0.3 s
+TURN_SECONDS = 0.2  # no update starts later in a turn; an update takes at most 0.3 s, of a large toy 2 s
 POLL_SECONDS = 0.2  # between checks of a toy that another caller trains
 IDLE_SECONDS = 300  # after which a large toy is dropped
-LARGE_LINE = BatchLimits(at_once=1, waiting=8, seconds=120.0)  # for the place of the large toy
+LARGE_LINE = BatchLimits(
+    at_once=1, waiting=8, seconds=600.0
+)  # for the slot of the large toy; its longest run takes some six minutes
 RECENT = 2  # cached states of a stopped run: the caller may not have received its last turn
 LINE = BatchLimits(at_once=1, waiting=8, seconds=20.0)  # one turn at a time, whoever's it is
 
@@ -42,7 +44,7 @@ class ToyNeeded(Exception):
         self.recipe = recipe
 
 
-class Place(Generic[Value]):
+class LargeToySlot(Generic[Value]):
     """A place for one value that is too large for a cache. One caller holds it at a time, and `idle_seconds` after the
     last use the value is dropped."""
 
@@ -100,7 +102,7 @@ class Toys:
     def __init__(self, most: int = MAX_BYTES, line: BatchLimits = LINE, idle_seconds: float = IDLE_SECONDS) -> None:
         """most: bytes of the cache. idle_seconds: after which the large toy is dropped."""
         self.line = Turns(line)
-        self.large: Place[ToyRun | tuple[ToyRecipe, Translator]] = Place(idle_seconds)
+        self.large: LargeToySlot[ToyRun | tuple[ToyRecipe, Translator]] = LargeToySlot(idle_seconds)
         self._runs: ByteCache[ToyRun] = ByteCache(most * 3 // 4, lambda run: run.size)
         self._under_way: dict[ToyRecipe, int] = {}  # what train() is at: recipe -> updates that are done
         self._lock = threading.Lock()

@@ -120,7 +120,7 @@ def test_loop_over_heads_matches_the_model(seen, kind) -> None:
 def test_vectorised_heads_have_no_error_if_projected_at_once(sizes) -> None:
     attention_input = head_loop.make_random_attention(*sizes, torch.device("cpu"))
     comparison = head_loop.compare_loop(attention_input)
-    assert comparison.heads_error == 0.0 and comparison.relative_error < 1e-6
+    assert comparison.heads_error < 1e-7 and comparison.relative_error < 1e-6
 
 
 def test_memory_is_that_of_the_tensors_at_one_time() -> None:
@@ -136,7 +136,7 @@ def test_memory_is_that_of_the_tensors_at_one_time() -> None:
     assert memory.bytes == 0
 
 
-def test_a_loop_over_heads_needs_the_scores_of_one_head_at_a_time(seen) -> None:
+def test_the_memory_of_all_heads_holds_their_scores_and_weights() -> None:
     attention_input = head_loop.make_random_attention(2, 64, 32, 4, torch.device("cpu"))
     comparison = head_loop.compare_loop(attention_input)
     weights = 2 * 4 * 64 * 64 * 4  # of all heads, which both return

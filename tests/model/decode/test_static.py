@@ -25,7 +25,7 @@ def repeats(monkeypatch) -> list[int]:
     """The sizes of the batches of the steps that are repeated by graphs."""
     sizes: list[int] = []
 
-    def capture(run):
+    def capture(run, device):
         def repeat():
             sizes.append(len(run.__self__.ids))
             run()
@@ -100,7 +100,7 @@ def test_what_a_graph_cannot_do_is_decoded_without(tokenizer, repeats):
 def test_a_device_that_cannot_capture_decodes_without(tokenizer, repeats, monkeypatch):
     model, calls = build_tiny_model(tokenizer), []
 
-    def fail(run):
+    def fail(run, device):
         calls.append(run)
         raise RuntimeError("operation not permitted when stream is capturing")
 

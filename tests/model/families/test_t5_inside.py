@@ -82,7 +82,7 @@ def test_scores_are_the_sum_of_content_and_bias(any_kind):
         assert part_of_head.error < 1e-5 and score_matrix(output, kind, 1, 2).error < 1e-5
         assert part_of_head.bias.any() == (kind is not AttentionKind.CROSS)
         np.testing.assert_allclose(part_of_head.scaled, part_of_head.dots + part_of_head.bias)
-        assert head_loop.compare_loop(head_loop.find_attention_input(any_kind, output, kind, 1)).relative < 1e-5
+        assert head_loop.compare_loop(head_loop.find_attention_input(any_kind, output, kind, 1)).relative_error < 1e-5
         assert max(part.error for part in projections(any_kind, output, kind, 1)) < 1e-4
         assert join_heads(any_kind, output, kind, 1, query=1).error < 1e-4
     assert stations.layer_norm(output.layers(Side.DECODER)[1].sublayers[0], 1).error < 1e-5

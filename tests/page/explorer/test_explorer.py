@@ -88,6 +88,7 @@ def test_pointing_and_pinning_update_the_status_line(open_traces, hand_made_trac
     weights = hand_made_trace.cross.weights
 
     def at(row: int, column: int) -> tuple[float, float]:
+        expect(cells).to_be_visible()
         box = cells.bounding_box()  # a click may have scrolled the page
         return box["x"] + (column + 0.5) * box["width"] / 8, box["y"] + (row + 0.5) * box["height"] / 6
 

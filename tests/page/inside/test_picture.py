@@ -176,7 +176,7 @@ def test_play_walks_through_the_stages_in_short_sentences(picture):
     page.locator(".inside .player").get_by_role("button", name="Play").click()
     count = page.locator(".inside .player .count")
     expect(count).to_contain_text("/ 10")
-    expect(count).to_have_text("10 / 10")
+    expect(count).to_have_text("10 / 10", timeout=60_000)
     captions, places = zip(*page.evaluate("beats"))
     assert len(set(captions)) == 10 and max(len(caption.split()) for caption in captions) <= 20
     assert len(set(places)) == 3, "the model, a layer and a head"

@@ -96,7 +96,7 @@ def test_a_token_is_pinned_compared_tested_and_linked(app_url, open_app, trace, 
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     expect(page.locator("[data-slot=test] table")).to_be_visible()
-    expect(page.locator("[data-slot=test]")).to_contain_text("no head may attend to it")
+    expect(page.locator("[data-slot=test]")).to_contain_text("it is hidden")
     page.wait_for_function(IDLE)
     no_faults(page, name="why-tokens")
 

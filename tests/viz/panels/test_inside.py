@@ -151,7 +151,7 @@ def test_the_race_runs_at_sizes_that_its_heads_divide(scene) -> None:
         expected = ["2", "3", str(width), str(num_heads), str(width // num_heads)]
         assert [sizes[name][1] for name in names] == expected
         assert sizes["d_model"][0] == "32" and sizes["heads"][0] == "4"
-        assert float(sizes["relative error"][0]) < 1e-5 and float(sizes["relative error, projected at once"][0]) == 0
+        assert float(sizes["relative error"][0]) < 1e-5 and float(sizes["relative error, projected at once"][0]) < 1e-6
         assert any("is not divisible by" in block.get("text", "") for block in content) is (width != d_model)
 
 

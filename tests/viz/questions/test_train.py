@@ -23,7 +23,7 @@ from attention_atlas.model.trace.kinds import AttentionKind
 from attention_atlas.model.trace.recipe import ToyRecipe
 from attention_atlas.model.training.toy import measure, settings, toys
 from attention_atlas.model.training.toy.run import normalise
-from attention_atlas.model.training.toy.toys import Place, ToyNeeded, Toys
+from attention_atlas.model.training.toy.toys import LargeToySlot, ToyNeeded, Toys
 from attention_atlas.model.translator import Translator
 from attention_atlas.model.translators import Translators
 from attention_atlas.viz.panels import registry
@@ -244,7 +244,7 @@ def test_there_is_one_large_toy_and_the_next_one_takes_its_place(large):
 
 
 def test_too_many_callers_wait_for_the_large_toy(large):
-    place = Place(60, BatchLimits(at_once=1, waiting=1, seconds=0.5))
+    place = LargeToySlot(60, BatchLimits(at_once=1, waiting=1, seconds=3.0))
     assert not list(place.hold())
     waiting = place.hold()
     next(waiting)
@@ -257,17 +257,18 @@ def test_too_many_callers_wait_for_the_large_toy(large):
 
 
 def test_the_large_toy_is_dropped_after_its_last_use(large):
-    kept = Toys(idle_seconds=0.2)
-    stream = kept.watch(large)
+    toys = Toys(idle_seconds=0.2)
+    stream = toys.watch(large)
     next(stream)
     time.sleep(0.5)
-    assert kept.large.value is not None, "it is in use"
+    assert toys.large.value is not None, "it is in use"
     stream.close()
-    wait_until(lambda: kept.large.value is None)
-    list(kept.train(large))
-    dropped = weakref.ref(kept.find(large).model)
+    wait_until(lambda: toys.large.value is None)
+    toys = Toys(idle_seconds=5)
+    list(toys.train(large))
+    dropped = weakref.ref(toys.find(large).model)
     wait_until(lambda: dropped() is None)  # its memory is free
-    assert kept.large.value is None
+    assert toys.large.value is None
     assert Toys().large._idle_seconds == 300
 
 

@@ -84,7 +84,7 @@ PANEL = Panel(
     ),
     button=Button(say("Measure again")),
     method=say(
-        "The results agree up to rounding, which comes from the projections: from the same q, k and v, both give the "
-        "same numbers. Try one long sentence, then many short ones."
+        "The results agree up to rounding, which comes from the projections: from the same q, k and v, both almost "
+        "always give the same numbers. Try one long sentence, then many short ones."
     ),
 )

@@ -193,7 +193,7 @@ const showTraining = (training, isAnew) =>
     !training
       ? ""
       : training.waits
-        ? t("Another visitor trains a large network. Yours begins when that is done.")
+        ? t("Another large network is being trained. Yours begins when that is done.")
         : restartNotice(isAnew) +
           t("Training your network again: update {update} of {of}", training),
   );

@@ -490,9 +490,9 @@ export default function explorer(root, api) {
         decisive: decisive ? cellsOf(map.columns, decisive.positions) : [],
       });
     else views.light(null);
-    thumbnails.light(lit, decisive);
-    scene.decisive = decisive;
-    describeHead(null);
+    const isFramed = thumbnails.light(lit, decisive);
+    scene.decisive = isFramed ? decisive : null;
+    describeHead(...(scene.preview ?? [null]));
     const { heads, layer, head } = state,
       place = { layer: layer + 1, head: head + 1 };
     answer.draw({
@@ -520,6 +520,7 @@ export default function explorer(root, api) {
 
   // Tell a screen reader of the lit word: the verdict of its test, or what it attends to.
   function tellLit() {
+    if (!scene.wordMap) return;
     const lit = litWeights(scene.wordMap, litAt());
     news.textContent = answer.verdict() || (lit ? words.litReading(shownState(), lit) : "");
   }
@@ -638,11 +639,14 @@ export default function explorer(root, api) {
     const { row } = litAt();
     if (row === null || !canTest()) return;
     scene.last = { ...NONE, row };
-    const hadFocus = document.activeElement?.matches(".test-it");
+    const hadFocus = document.activeElement?.matches(".test-it"),
+      { scrollY: before } = window;
     news.textContent = t("Hiding one word after the other …");
     await test.run(scene.trace, scene.wordMap, row);
     tellLit();
-    answer.root.scrollIntoView({ block: "nearest" }); // on a phone its end is below the window
+    // On a phone the end of the answer is below the window.
+    if (testOf()?.verdict && window.scrollY === before)
+      answer.root.scrollIntoView({ block: "nearest" });
     if (hadFocus && document.activeElement === document.body) sentence.focusLit();
   }
 
@@ -907,7 +911,15 @@ export default function explorer(root, api) {
     if (link) scene.state = states.parseFragment(link).state; // an exported file opens with the state it was made in
     if (before !== scene.trace) {
       test.stop();
-      Object.assign(scene, { hover: null, last: NONE, wordMap: null, preview: null, about: null });
+      Object.assign(scene, {
+        hover: null,
+        last: NONE,
+        wordMap: null,
+        preview: null,
+        about: null,
+        decisive: null,
+      });
+      player.stop();
     }
     // A head that nobody chose gives way to the one that another model opens with.
     const isOther =

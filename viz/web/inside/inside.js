@@ -209,30 +209,33 @@ export default function inside(root, block, api) {
     );
   }
 
+  const own = JSON.stringify(store.state.address), // of this picture's translation
+    isSelected = (kind, layer, head) => {
+      const { selection } = store.state;
+      return selection?.kind === kind && selection.layer === layer && selection.head === head;
+    };
+
   // Select a linked head on the whole page, and pin the word of a linked cell, also when the same sentence is translated again.
   function followPlace() {
-    if (isOver || !root.isConnected) return;
+    if (isOver || !root.isConnected || JSON.stringify(store.state.address) !== own) return;
     const { place, cell } = store.state.inside,
       open = parsePlace(place, model),
       [query] = parseCell(cell) ?? [];
-    if (open && isLayer(open.stage) && open.sub !== "ff" && open.head !== null)
-      tabOpeners.explorer?.({
-        kind: kindOf(open.stage, open.sub),
-        layer: layerOf(open.stage),
-        head: open.head,
-      });
-    if (
-      depthOf(open) !== 2 ||
-      query === undefined ||
-      querySide(kindOf(open.stage, open.sub)) === "encoder"
-    )
-      return;
+    if (!open || depthOf(open) !== 2) return;
+    const kind = kindOf(open.stage, open.sub),
+      layer = layerOf(open.stage);
+    if (!isSelected(kind, layer, open.head))
+      tabOpeners.explorer?.({ kind, layer, head: open.head });
+    if (query === undefined || querySide(kind) === "encoder") return;
     if (query < model.steps && query !== store.state.pinned) pin(query);
   }
 
-  store.follow(["inside", "translation"], followPlace);
-  store.follow(["inside", "pinned"], update);
-  store.follow(["selection"], ({ selection }) => {
+  const endFollowers = [
+    store.follow(["inside", "translation"], followPlace),
+    store.follow(["inside", "pinned"], update),
+    store.follow(["selection"], followSelection),
+  ];
+  function followSelection({ selection }) {
     if (isOver || !selection) return;
     const { open } = view ?? {};
     // A head that is selected elsewhere opens here, at the same depth; in sight, the picture leads.
@@ -242,7 +245,10 @@ export default function inside(root, block, api) {
       isLayer(open.stage) &&
       open.sub !== "ff" &&
       selection.kind in model.attentions;
-    if (!isElsewhere) return update();
+    if (!isElsewhere) {
+      update();
+      return followPlace(); // the maps may have opened another head after this picture
+    }
     const { kind, layer, head } = selection,
       place = {
         stage: stageOf(kind, layer),
@@ -250,7 +256,7 @@ export default function inside(root, block, api) {
         head: open.head === null ? null : head,
       };
     store.set({ inside: { place: formatPlace(place), cell: "" } });
-  });
+  }
 
   // --- Drawing ----------------------------------------------------------------------------------------------------
 
@@ -781,6 +787,7 @@ export default function inside(root, block, api) {
   observer.observe(picture);
   endLast = () => {
     isOver = true;
+    for (const end of endFollowers) end();
     pause();
     endTheme();
     observer.disconnect();

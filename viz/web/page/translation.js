@@ -219,7 +219,6 @@ export default function translation(root, api) {
     );
     why.hidden = true;
     document.body.classList.remove("atlas-outdated");
-    afterPaint().then(markTyping); // a link's text is in the field by then
     root.replaceChildren(
       ...value.warnings.map((text) => el("p", { class: "notice warn" }, text)),
       ...(value.mismatch ? [mismatchNotice(value.mismatch)] : []),
@@ -259,11 +258,15 @@ export default function translation(root, api) {
       suggestion ? [" ", button(suggestion.label, () => translateLink(suggestion.link))] : null,
     ]);
 
-  // The field holds another text than the one that is translated: the translation is paler until it is.
+  // The field holds another text than the one that is translated: the maps are paler until it is.
+  const plainText = (text) => text.normalize("NFC").split(/\s+/).join(" ").trim();
   function markTyping() {
     const text = store.state.address?.text,
-      typed = textField()?.value.trim();
-    document.body.classList.toggle("atlas-typing", Boolean(text) && typed !== text.trim());
+      typed = textField()?.value ?? "";
+    document.body.classList.toggle(
+      "atlas-typing",
+      Boolean(text) && plainText(typed) !== plainText(text),
+    );
   }
 
   // Another direction was chosen: hide the translation, which does not belong to it.
@@ -299,6 +302,8 @@ export default function translation(root, api) {
   store.follow(["isOutdated"], ({ isOutdated }) => isOutdated && showOutdated());
   store.follow(["beam"], ({ beam }) => (decoding.value = beam));
   document.addEventListener("input", markTyping);
+  // A link's text is in the field after the frame.
+  store.follow(["translating", "translation"], () => afterPaint().then(markTyping));
   onEnter("#source-text :is(textarea, input)", submit); // Gradio would report it a frame later
 
   // Mark the pinned token.

@@ -4,7 +4,7 @@ import { paintMap, sequentialScale } from "../core/colours.js";
 import { button, el, shorten } from "../core/dom.js";
 import { arrowStep, clamp, cellAt } from "../core/keys.js";
 import { KINDS } from "../core/kinds.js";
-import { say, t } from "../core/language.js";
+import { say, t, toText } from "../core/language.js";
 import { openLink } from "../core/links.js";
 import { drawNumbers } from "../lab/maps.js";
 import { createPicture } from "../picture/copy.js";
@@ -113,7 +113,7 @@ function createStates() {
       ...names.flatMap((name, i) => {
         const values = path.states.row(current + i),
           canvas = drawNumbers(values, values.length, path.states.limit, true);
-        Object.assign(canvas, { role: "img", ariaLabel: name });
+        Object.assign(canvas, { role: "img", ariaLabel: `${title.textContent}: ${name}` });
         return [el("span", { class: "caption" }, name), canvas];
       }),
     );
@@ -154,7 +154,7 @@ function createStrip(kind, title, colour, hooks, status) {
     tokens = KINDS[kind].columns === "source" ? path.source : path.read;
     root.style.setProperty("--keys", keys);
     stack.ariaLabel = path.states
-      ? title
+      ? toText(title)
       : t("{title}: every layer and head; arrow keys choose one", { title });
     stack.style.setProperty("--heads", heads);
     const labelled = keys > MAX_LABELS ? [] : tokens;

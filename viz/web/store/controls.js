@@ -63,7 +63,8 @@ let shownNumber = 0; // of the link or choice whose direction is shown
  */
 export async function chooseDirection(entry, pair = null) {
   const { direction } = store.state;
-  if (entry === direction.entry && [null, direction.pair].includes(pair)) return; // Gradio calls when the menu loses the focus
+  const isShown = shownNumber >= choiceNumber && entry === direction.entry;
+  if (isShown && [null, direction.pair].includes(pair)) return; // Gradio calls when the menu loses the focus
   const number = (choiceNumber = nextRequestNumber()),
     { sentences } = direction.offer;
   store.set({ direction: { ...direction, entry, pair } });
@@ -77,7 +78,7 @@ export async function chooseDirection(entry, pair = null) {
   const { value } = textField(),
     stays = value.trim() && (!sentences.includes(value) || offer.sentences.includes(value));
   const text = stays ? value : (offer.sentences[0] ?? ""),
-    translatesAtOnce = !offer.cost && text.trim(); // a large model waits for the button
+    translatesAtOnce = Boolean(!offer.cost && text.trim()); // a large model waits for the button
   store.set({
     direction: { entry, pair: languagePair(menus), menus, offer },
     isOutdated: !translatesAtOnce,

@@ -34,8 +34,8 @@ const state = {
   pinned: null,
   inside: { place: "", cell: "" },
 };
-/** @type {{names: string[], callback: (state: State) => void}[]} */
-const followers = [];
+/** @type {Set<{names: string[], callback: (state: State) => void}>} */
+const followers = new Set();
 
 /** Whether a field has a value already. A translation is large: each counts as another. @param {string} name @param {any} value */
 const isSame = (name, value) =>
@@ -53,8 +53,13 @@ export const store = {
   /**
    * Call a function with the state after each change of these fields.
    * @param {string[]} names @param {(state: State) => void} callback
+   * @returns {() => void} stops the calls
    */
   follow(names, callback) {
-    followers.push({ names, callback });
+    const follower = { names, callback };
+    followers.add(follower);
+    return () => {
+      followers.delete(follower);
+    };
   },
 };

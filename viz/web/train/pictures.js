@@ -27,8 +27,8 @@ export const KIND_TITLES = {
  * @property {number} guess the loss of a guess
  */
 
-/** Whether the minimised loss differs from the loss: with label smoothing, or a loss that counts padding. */
-export const isSmoothed = (points) =>
+/** Whether the minimised loss differs from the cross-entropy: with label smoothing, for instance. */
+export const minimisesAnother = (points) =>
   points.some(([, loss, minimised]) => Math.abs(minimised - loss) > 1e-4);
 
 /**
@@ -60,7 +60,7 @@ export function drawCurves(box, runs, selected) {
     const floorName = t("{run}: floor {value}", { run, value: floor.toFixed(3) });
     return [
       curve(t("{run}: loss", { run }), 1, 2),
-      ...(isSmoothed(points) ? [curve(t("{run}: training loss", { run }), 2, 1)] : []),
+      ...(minimisesAnother(points) ? [curve(t("{run}: training loss", { run }), 2, 1)] : []),
       curve(t("{run}: gradient", { run }), 3, 1.2, { yaxis: "y2", showlegend: false }),
       ...(floor > 0 ? [level(floor, floorName, color, "dot")] : []),
     ];

@@ -8,7 +8,7 @@ import { toText, t } from "../core/language.js";
 import { loadPlotly } from "../core/plotly.js";
 import { openAddress } from "../store/translation.js";
 import { createPicture } from "../picture/copy.js";
-import { DECODED, KIND_TITLES, drawCurves, drawMaps, isSmoothed } from "./pictures.js";
+import { DECODED, KIND_TITLES, drawCurves, drawMaps, minimisesAnother } from "./pictures.js";
 import { createSettings } from "./settings.js";
 
 /**
@@ -362,8 +362,8 @@ export default function train(root, api) {
       [, loss, minimised] = points.find(([n]) => n === update) ?? [];
     if (loss === undefined) return "";
     const values = { run: name, n: update, loss: formatFixed(loss, 3) };
-    return isSmoothed(points)
-      ? t("{run}, update {n}: training loss {trained}; without smoothing {loss} nats per token.", {
+    return minimisesAnother(points)
+      ? t("{run}, update {n}: training loss {trained}; cross-entropy {loss} nats per token.", {
           ...values,
           trained: formatFixed(minimised, 3),
         })

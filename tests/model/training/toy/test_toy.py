@@ -87,10 +87,11 @@ def test_the_recurrent_networks_learn_and_only_one_has_maps(seed):
         plain.opened()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "kind"), [("opinions", "encoder_self"), ("next", "decoder_self")])
 def test_one_stack_alone_learns_its_corpus_and_has_its_maps(name, kind):
     corpus = corpora.CORPORA[name]
-    run = trained(corpora.read(corpus.text), 150, **corpus.settings)
+    run = trained(corpora.read(corpus.text), 300, **corpus.settings)
     frame, prefixes = run.frames[-1], run.task.prefixes
     outputs = [run.tokenizer.decode(ids[len(prefix) :]) for ids, prefix in zip(frame.outputs, prefixes)]
     assert outputs == [target for _, target in run.pairs]

@@ -21,7 +21,8 @@ const { headsOfLayer } = model;
  */
 export function createThumbnails(hooks) {
   const root = el("div", {});
-  let grid = null,
+  let marked = { root: null, text: "" }, // the grid that light() has marked, and how
+    grid = null,
     drawnFor = "", // what the grid is about
     resting = null,
     axes = null; // {rows, columns} of the thumbnails, if they show the words or tokens of the large map
@@ -113,7 +114,7 @@ export function createThumbnails(hooks) {
      * @param {any} lit {isRow, positions} or null @param {any} decisive {positions} of the decisive column, or null
      */
     light(lit, decisive) {
-      if (!grid) return;
+      if (!grid) return false;
       const { style } = grid.root,
         spanOf = (items, positions) => {
           const at = cellsOf(items, positions);
@@ -123,15 +124,17 @@ export function createThumbnails(hooks) {
         },
         own = lit && axes && spanOf(lit.isRow ? axes.rows : axes.columns, lit.positions),
         mark = own && lit.isRow && decisive ? spanOf(axes.columns, decisive.positions) : null;
-      const marked = JSON.stringify([own, mark, lit?.isRow]);
-      if (marked === grid.root.dataset.marked) return;
-      grid.root.dataset.marked = marked;
+      const isFramed = Boolean(mark),
+        text = JSON.stringify([own, mark, lit?.isRow]);
+      if (marked.root === grid.root && marked.text === text) return isFramed;
+      marked = { root: grid.root, text };
       grid.root.dataset.lit = own ? (lit.isRow ? "row" : "column") : "";
-      grid.root.classList.toggle("decided", Boolean(mark));
+      grid.root.classList.toggle("decided", isFramed);
       const [start, size] = own ?? [],
         [left, width] = mark ?? [];
       for (const [name, value] of Object.entries({ start, size, left, width }))
         if (value) style.setProperty(`--${name}`, value);
+      return isFramed;
     },
     preview: (pair) =>
       grid &&

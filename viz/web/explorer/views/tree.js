@@ -116,6 +116,9 @@ export function createTree({ scene, mapOf, tiles, show, play }) {
     return lit.strongest.length ? sentence : `${word}: ${sentence}`;
   }
 
+  // Whether an item stands for rows that are being loaded.
+  const isNote = (path) => path.length >= ROW && !mapAt(path);
+
   const cellText = ({ columns, values }, column) => {
     const weight = values[column];
     return `“${columns[column].label}” ${Number.isNaN(weight) ? t("blank") : formatPercent(weight)}`;
@@ -125,7 +128,8 @@ export function createTree({ scene, mapOf, tiles, show, play }) {
     const known = labels.get(id);
     if (known !== undefined) return known;
     const text = textOf(path, id === current || open.has(id));
-    if (path.length > HEAD && text.includes("%")) labels.set(id, text);
+    const isWord = /^“[^”]*”$/.test(text); // the weights of its row are not here yet
+    if (path.length > HEAD && !isWord && text.includes("%")) labels.set(id, text);
     return text;
   }
 
@@ -160,7 +164,7 @@ export function createTree({ scene, mapOf, tiles, show, play }) {
       "aria-level": path.length,
       "aria-setsize": size,
       "aria-posinset": at + 1,
-      "aria-expanded": path.length < CELL ? open.has(id) : null,
+      "aria-expanded": path.length < CELL && !isNote(path) ? open.has(id) : null,
       "aria-current": isSelected(path) || null,
       tabindex: id === current ? 0 : -1,
     };
@@ -260,6 +264,7 @@ export function createTree({ scene, mapOf, tiles, show, play }) {
   function act(item) {
     if (!item) return;
     focus(item.id);
+    if (isNote(item.path)) return;
     if (item.path.length === CELL) follow(item.path);
     else if (open.has(item.id)) close(item);
     else openItem(item);
@@ -277,7 +282,8 @@ export function createTree({ scene, mapOf, tiles, show, play }) {
       ArrowUp: () => go(items[at - 1]),
       Home: () => go(items[0]),
       End: () => go(items.at(-1)),
-      ArrowRight: () => (isOpen ? go(items[at + 1]) : path.length < CELL && openItem(item)),
+      ArrowRight: () =>
+        isOpen ? go(items[at + 1]) : path.length < CELL && !isNote(path) && openItem(item),
       ArrowLeft: () =>
         isOpen ? close(item) : go(items.find(({ id }) => id === path.slice(0, -1).join("."))),
       Enter: () => act(item),
