@@ -84,6 +84,7 @@ def test_the_panel_makes_a_link_that_opens_what_it_says(app_url, open_app, open_
     panel.get_by_label("Model").select_option(label="English → French")  # it has no tour of verbs
     expect(panel.get_by_label("Tour")).to_have_value("")
     panel.get_by_label("Tour").select_option("attention")
+    panel.get_by_label("Wording").select_option("technical")
     for name in ("Inside", "Train", "More"):
         panel.get_by_label(name).uncheck()
     panel.get_by_role("button", name="Copy link").click()
@@ -97,3 +98,6 @@ def test_the_panel_makes_a_link_that_opens_what_it_says(app_url, open_app, open_
     expect(page.locator(".atlas-tour .count")).to_be_visible()
     expect(page.locator(MENU)).to_have_value("English → French")
     assert tabs(page) == ["Attention", "Step by step", "Why"]
+    assert "wording=technical" in link
+    page.locator(".display summary").click()
+    expect(page.locator(".display").get_by_label("Wording")).to_have_value("technical")

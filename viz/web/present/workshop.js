@@ -1,8 +1,9 @@
-// Makes a workshop link, which sets the model, a tour and the visible tabs (docs/how-to/teaching.md).
+// Makes a workshop link, which sets the model, a tour, the wording and the visible tabs (docs/how-to/teaching.md).
 import { ask } from "../core/ask.js";
 import { button, createOptions, el, loadStyleOf, menu } from "../core/dom.js";
 import { toText, t } from "../core/language.js";
 import { copyLink } from "../core/links.js";
+import { isTechnical } from "../core/wording.js";
 import { createLayer } from "./layer.js";
 
 /** Create the panel, {open}, once its choices and style sheet have loaded. */
@@ -19,6 +20,13 @@ export async function createWorkshop() {
     { onchange: offerTours },
   );
   const tours = menu([], "");
+  const wording = menu(
+    [
+      ["plain", t("plain")],
+      ["technical", t("technical")],
+    ],
+    isTechnical() ? "technical" : "plain",
+  );
   const boxes = [...document.querySelectorAll("#tabs > .tab-wrapper [role=tab][id]")].map((tab) => {
     const name = tab.id.replace(/^tab-|-button$/g, ""),
       box = el("input", { type: "checkbox", value: name, checked: true });
@@ -40,7 +48,7 @@ export async function createWorkshop() {
     const { direction, checkpoint, digest } = choices.models[Number(models.value)],
       shown = boxes.filter(({ box }) => box.checked).map(({ box }) => box.value);
     if (!shown.length) return status.replaceChildren(t("Choose at least one tab."));
-    const link = new URLSearchParams({ direction, checkpoint, digest });
+    const link = new URLSearchParams({ direction, checkpoint, digest, wording: wording.value });
     if (tours.value) link.set("tour", tours.value);
     if (shown.length < boxes.length) link.set("tabs", shown.join(" "));
     copyLink(link, (content) => status.replaceChildren(content), undefined, t("Link copied."));
@@ -62,6 +70,7 @@ export async function createWorkshop() {
       : [
           labelled(t("Model"), models),
           labelled(t("Tour"), tours),
+          labelled(t("Wording"), wording),
           el("fieldset", {}, [
             el("legend", {}, t("Visible tabs")),
             boxes.map(({ label }) => el("div", {}, label)),
