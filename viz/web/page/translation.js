@@ -301,9 +301,7 @@ export default function translation(root, api) {
   store.follow(["translation"], ({ translation: value }) => draw(value));
   store.follow(["isOutdated"], ({ isOutdated }) => isOutdated && showOutdated());
   store.follow(["beam"], ({ beam }) => (decoding.value = beam));
-  document.addEventListener("input", markTyping);
-  // A link's text is in the field after the frame.
-  store.follow(["translating", "translation"], () => afterPaint().then(markTyping));
+  document.addEventListener("input", ({ target }) => target === textField() && markTyping());
   onEnter("#source-text :is(textarea, input)", submit); // Gradio would report it a frame later
 
   // Mark the pinned token.

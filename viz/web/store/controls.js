@@ -9,8 +9,12 @@ import { translate, withToy } from "./translation.js";
 /** @returns {any} Gradio's text field */
 export const textField = () => document.querySelector("#source-text :is(textarea, input)");
 
+// The text in the field is, or will be, the one that is translated (page/translation.js marks another).
+const endTyping = () => document.body.classList.remove("atlas-typing");
+
 /** Translate a text in the chosen direction. @param {string} text */
 export function submit(text) {
+  endTyping();
   const { entry, pair } = store.state.direction;
   translate({ text, entry, pair, beam: store.state.beam });
 }
@@ -26,6 +30,7 @@ let updateGradio = () => {}; // makes Gradio call takeValues()
  */
 function fill({ text = nextValues.text, entry = nextValues.entry }) {
   nextValues = { text, entry };
+  endTyping();
   updateGradio();
 }
 
