@@ -45,6 +45,7 @@ SAME = {
     "softmax",
     "rollout",
     "{n}-grams",
+    "Adam",
     "{table}; base {base}",
     "{first} and {second}",
     "Shift + t",
