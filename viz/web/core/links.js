@@ -151,11 +151,10 @@ export function pageLink() {
 /**
  * Return the page's address with other fields. It names the path and the query, because "#..." alone would resolve
  * against Gradio's <base>, which has no query.
- * @param {URLSearchParams | string} fields
+ * @param {URLSearchParams | string} fields @param {string | null} [wording] the level of wording; without: that of the page
  */
-function addressOf(fields) {
-  const link = new URLSearchParams(fields),
-    wording = wordingField();
+function addressOf(fields, wording = wordingField()) {
+  const link = new URLSearchParams(fields);
   if (dataset.tabs && !link.has("tabs")) link.set("tabs", dataset.tabs);
   if (wording) link.set("wording", wording);
   else link.delete("wording");
@@ -332,7 +331,8 @@ export async function copyLink(
     "Link copied. It opens exactly this view. The sentence is after the #, so it appears in no server log.",
   ),
 ) {
-  const address = `${location.origin}${addressOf(fields)}`;
+  const wording = new URLSearchParams(fields).get("wording") ?? undefined, // of a workshop
+    address = `${location.origin}${addressOf(fields, wording)}`;
   try {
     await navigator.clipboard.writeText(address);
     show(message);

@@ -50,7 +50,11 @@ export function createBeam(hooks) {
       el("label", {}, `${t("Width")} `, width),
       el("label", {}, `${t("Length penalty")} α `, penalty, output),
       button(t("Search"), null, { type: "submit", class: "plain strong" }),
-      el("span", { class: "caption" }, t("score = log-probability ÷ ((5 + length) / 6)^α")),
+      el(
+        "span",
+        { class: "caption", "data-terms": "" },
+        t("score = log-probability ÷ ((5 + length) / 6)^α"),
+      ),
     ]),
     content,
     status,

@@ -218,7 +218,7 @@ export function createOwnTarget({ force }) {
   onEnter(".atlas-stepper .own > textarea", force);
   const verdict = el("p", { class: "facts", "aria-live": "polite" });
   const root = form({ class: "own" }, () => force(text.value), [
-    el("p", { class: "caption" }, [
+    el("p", { class: "caption", "data-terms": "" }, [
       t(
         "The model is forced to write your translation. You see its maps as usual, and how probable it found each token.",
       ),

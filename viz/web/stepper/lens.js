@@ -21,7 +21,7 @@ export function createLens(hooks) {
     status = el("p", { class: "caption", "aria-live": "polite" }),
     scroll = el("div", { class: "scroll" });
   const root = el("div", {}, [
-    el("p", { class: "caption" }, [
+    el("p", { class: "caption", "data-terms": "" }, [
       t(
         "What each decoder layer would already predict: its residual stream through a lens, the final norm and the output projection. Colour: probability of that token. Point at a cell to see the rank of the token finally chosen.",
       ),

@@ -4,6 +4,7 @@ import { ask as askServer } from "../core/ask.js";
 import { button, debounce, el, group, showInvitation } from "../core/dom.js";
 import { toText, say, t } from "../core/language.js";
 import { copyLink, followStepLinks, linkFields, tabLinks } from "../core/links.js";
+import { markPanel } from "../lab/glossary.js";
 import { createPicture } from "../picture/copy.js";
 import { store } from "../store/store.js";
 import { openAddress } from "../store/translation.js";
@@ -290,7 +291,10 @@ export default function stepper(root, api) {
 
   // Replace the server's empty frame, but only once there is something to show: nothing jumps.
   function fillRoot() {
-    if (!transport.root.isConnected) root.replaceChildren(...content);
+    if (!transport.root.isConnected) {
+      root.replaceChildren(...content);
+      markPanel(root);
+    }
   }
 
   function drawPanel() {

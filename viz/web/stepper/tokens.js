@@ -152,7 +152,9 @@ export function createCandidates(hooks) {
     createPicture(list, hooks.about(t("Next token"))),
     hint,
     el("label", { class: "heat" }, `${t("Temperature")} `, slider, output),
-    el("p", { class: "caption" }, [t("Temperature changes the bars, not the greedy choice.")]),
+    el("p", { class: "caption", "data-terms": "" }, [
+      t("Temperature changes the bars, not the greedy choice."),
+    ]),
     form({ class: "force" }, submit, [
       text,
       el("label", {}, joined, t("No space before it")),

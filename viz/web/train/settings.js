@@ -259,7 +259,7 @@ export function createSettings(side, options, title) {
         createSelect("norm", t("Norm"), NORMS),
       ]),
       el("div", { class: "switches" }, SWITCHES.map(createSwitch)),
-      el("p", { class: "note" }, [
+      el("p", { class: "note", "data-terms": "" }, [
         t(
           "Measured with five seeds on the first corpus, position codes also on the word-order corpus. The loss is over the whole corpus, without smoothing.",
         ),

@@ -7,6 +7,7 @@ import { formatFixed } from "../core/format.js";
 import { toText, t } from "../core/language.js";
 import { loadPlotly } from "../core/plotly.js";
 import { openAddress } from "../store/translation.js";
+import { markPanel } from "../lab/glossary.js";
 import { createPicture } from "../picture/copy.js";
 import { DECODED, KIND_TITLES, drawCurves, drawMaps, minimisesAnother } from "./pictures.js";
 import { createSettings } from "./settings.js";
@@ -196,7 +197,7 @@ export default function train(root, api) {
   ]);
   root.replaceChildren(
     el("h2", { class: "sr-only" }, t("Train your own")),
-    el("p", { class: "look" }, [
+    el("p", { class: "look", "data-terms": "" }, [
       t(
         "Train your own network and watch: choose a corpus, switch off a part, and see what it was for. It runs on this server's processor for at most {n} updates and is deleted when you leave.",
         { n: options.updates },
@@ -210,6 +211,7 @@ export default function train(root, api) {
     failed,
     result,
   );
+  markPanel(root);
 
   // --- the runs -----------------------------------------------------------------------------------------------------
   async function requestTraining(side, recipe, from = 0) {
