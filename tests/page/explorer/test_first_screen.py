@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -62,6 +63,7 @@ def test_a_word_that_is_pointed_at_lights_up_everywhere(open_traces) -> None:
     trace = random_trace(9, 7, layers=3, heads=4)
     page = open_words(open_traces, trace)
     page.locator(TARGET).nth(2).hover()
+    expect(page.locator(TARGET).nth(2)).to_have_class(re.compile("chosen"))
     expect(page.locator(f"{TARGET}.chosen")).to_have_count(1)
     weights = score_map(trace, WORDS).values[2]
     badges = page.locator(".side.source .badge:not(.without)").all_inner_texts()
