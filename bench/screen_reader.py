@@ -99,7 +99,9 @@ def press_keys(page: Page, steps: tuple[str, ...]) -> Iterator[tuple[datetime, s
 
 def transcript(tasks: dict[str, list[tuple[datetime, str]]], end: datetime, log: Path) -> str:
     """Return tables of the keys and what Orca said after each. end: when the tasks were done."""
-    said = [match.groups() for line in log.read_text("utf-8", "replace").splitlines() if (match := SPEECH.search(line))]
+    utterances = [
+        match.groups() for line in log.read_text("utf-8", "replace").splitlines() if (match := SPEECH.search(line))
+    ]
     times = [f"{pressed:%H:%M:%S.%f}" for keys in tasks.values() for pressed, _ in keys]
     ends = dict(zip(times, [*times[1:], f"{end:%H:%M:%S.%f}"]))
     lines = []
@@ -107,7 +109,7 @@ def transcript(tasks: dict[str, list[tuple[datetime, str]]], end: datetime, log:
         lines += [f"\n## {task}\n", "| Key | Orca says |", "|---|---|"]
         for pressed, key in keys:
             start = f"{pressed:%H:%M:%S.%f}"
-            texts = [text.strip() for at, text in said if start <= at < ends[start] and not ECHO.fullmatch(text)]
+            texts = [text.strip() for at, text in utterances if start <= at < ends[start] and not ECHO.fullmatch(text)]
             is_spelled = key.startswith("types")  # Orca names each letter
             speech = "" if is_spelled else "<br>".join(texts).replace("|", "&#124;")
             lines.append(f"| {key} | {speech} |")

@@ -238,24 +238,23 @@ class Toys:
         if not is_same or (exact and run.update > recipe.updates):
             run = None
             self.large.clear()  # before the new one is built
-            with self.line.turn():
-                self.large.value = run = ToyRun.begin(recipe)
-                run.turn()
-        yield run
-        while run.update < recipe.updates and not run.done:
-            with self.line.turn():
-                run.turn(seconds=TURN_SECONDS, updates=recipe.updates - run.update)
-            yield run
+            self.large.value = run = self._begin(recipe)
+        yield from self._continue(run, recipe)
 
     def _advance(self, recipe: ToyRecipe) -> Generator[ToyRun]:
         """Bring a run to the recipe's last update, from there if it is kept, and yield it after each turn."""
         cached_run = self._runs.get(normalise(recipe))
-        if cached_run is not None:
-            run = cached_run.copy()
-        else:
-            with self.line.turn():
-                run = ToyRun.begin(recipe)
-                run.turn()
+        yield from self._continue(self._begin(recipe) if cached_run is None else cached_run.copy(), recipe)
+
+    def _begin(self, recipe: ToyRecipe) -> ToyRun:
+        """Return a new run with its first frame."""
+        with self.line.turn():
+            run = ToyRun.begin(recipe)
+            run.turn()
+        return run
+
+    def _continue(self, run: ToyRun, recipe: ToyRecipe) -> Generator[ToyRun]:
+        """Bring a run to the recipe's last update, and yield it before and after each turn."""
         yield run
         while run.update < recipe.updates and not run.done:
             with self.line.turn():

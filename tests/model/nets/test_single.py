@@ -39,10 +39,10 @@ def test_a_class_does_not_depend_on_padding_and_is_no_symbol(classifier):
         assert logits.shape == (1, 1, 5) and (logits[..., :3] == -math.inf).all() and logits[..., 3:].isfinite().all()
         output = classifier(alone, begin, record=True)
         memory = classifier.encode(alone)
-        chosen = greedy(classifier, memory, [1], begin_id=1, end_id=2)
+        written_ids = greedy(classifier, memory, [1], begin_id=1, end_id=2)
     assert output.kinds == (AttentionKind.ENCODER_SELF,)
     assert output.weights(AttentionKind.ENCODER_SELF).shape == (2, 1, 4, 4, 4)
-    assert chosen == [[int(logits.argmax())]]
+    assert written_ids == [[int(logits.argmax())]]
 
 
 def test_its_layers_are_those_of_torch(classifier):

@@ -25,8 +25,8 @@ def test_the_most_frequent_words_are_kept_and_others_are_unknown():
 def test_its_file_is_read_again_or_refused(tmp_path):
     words = WordVocabulary.train([*SENTENCES, "a\u2028b"], vocabulary_size=99, languages=["en"])
     entry = words.write(tmp_path)
-    again = read_tokenizer(tmp_path, entry)
-    assert isinstance(again, WordVocabulary) and again.pieces == words.pieces
+    reloaded = read_tokenizer(tmp_path, entry)
+    assert isinstance(reloaded, WordVocabulary) and reloaded.pieces == words.pieces
     for text in (b"a\na", b"a b", b"a\n"):
         (tmp_path / "words.txt").write_bytes(text)
         with pytest.raises(ValueError, match="one word a line"):

@@ -411,7 +411,7 @@ def test_a_strip_has_no_numbers_where_there_are_none() -> None:
 
 def test_curves_show_the_rates_of_the_models_waves_and_of_the_papers(scene):
     panel = panels.named("position-curves")
-    shown = json.dumps(for_page(list(panel.content(scene, "sines", 0, 1, 64))))
+    payload = json.dumps(for_page(list(panel.content(scene, "sines", 0, 1, 64))))
     waves = geometry.waves_of(scene.translator.config)
     for rate in (*waves.rates[:4], 0.9647, 0.9306, 0.8977, 0.8660, 0.9734):
-        assert f'"{blocks.compact(float(rate), 4)}"' in shown
+        assert f'"{blocks.compact(float(rate), 4)}"' in payload
