@@ -115,7 +115,7 @@ def test_a_notice_says_that_a_toy_is_being_retrained(page) -> None:
     page.evaluate(NOTICES)
     assert ask(page, {"type": LINES, "lines": lines}) == [{"n": 1}, [{"n": 1}], 1]
     assert "Training your network again: update 9 of 9" in page.evaluate("notices")
-    assert "Another visitor trains a large network. Yours begins when that is done." in page.evaluate("notices")
+    assert "Another large network is being trained. Yours begins when that is done." in page.evaluate("notices")
     assert page.evaluate("document.querySelector('.atlas-told').textContent") == ""
 
 

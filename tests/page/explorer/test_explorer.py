@@ -84,12 +84,13 @@ def test_every_option_draws_the_same_map_as_python(open_traces, hand_made_trace)
 
 def test_pointing_and_pinning_update_the_status_line(open_traces, hand_made_trace):
     page = open_traces(hand_made_trace)
-    cells = page.locator(".atlas-explorer .detail .cells")
+    cells = ".atlas-explorer .detail .cells"
+    page.wait_for_selector(cells)
     weights = hand_made_trace.cross.weights
 
     def at(row: int, column: int) -> tuple[float, float]:
-        expect(cells).to_be_visible()
-        box = cells.bounding_box()  # a click may have scrolled the page
+        # Measured anew: a click may have scrolled the page. In one call, as a new width draws other cells.
+        box = page.evaluate(f"document.querySelector('{cells}').getBoundingClientRect().toJSON()")
         return box["x"] + (column + 0.5) * box["width"] / 8, box["y"] + (row + 0.5) * box["height"] / 6
 
     page.mouse.move(*at(2, 3))
@@ -104,9 +105,9 @@ def test_pointing_and_pinning_update_the_status_line(open_traces, hand_made_trac
     wait_for_selection(page, kind="cross", layer=2, head=3, query=4, key=5)
     page.keyboard.press("Escape")
     assert page.locator(".mark.pinned").count() == 0
-    page.mouse.click(cells.bounding_box()["x"] - 20, at(3, 0)[1])  # a row's label
+    page.mouse.click(at(3, -0.5)[0] - 20, at(3, 0)[1])  # a row's label
     assert status(page).startswith("Pinned: reads </b> → writes ▁שלום: attends to")
-    page.mouse.click(at(0, 6)[0], cells.bounding_box()["y"] - 12)  # a column's label
+    page.mouse.click(at(0, 6)[0], at(-0.5, 6)[1] - 12)  # a column's label
     assert "gets most from" in status(page)
 
 
