@@ -110,7 +110,7 @@ def test_chips_combine_heads_and_lines_have_their_colours(open_traces) -> None:
     mean = score_map(trace, replace(WORDS, heads=((0, 0), (0, 2)), combine="mean"))
     assert np.allclose(drawn(page)["z"], mean.values, atol=Z_ERROR)
     strokes = page.locator(".sheet .lines path").evaluate_all(
-        "paths => [...new Set(paths.map((path) => path.getAttribute('stroke')))]"
+        "paths => [...new Set(paths.map((path) => path.parentElement.getAttribute('stroke')))]"
     )
     colours = [chip.evaluate("node => node.style.getPropertyValue('--c')") for chip in (chips.nth(0), chips.nth(2))]
     assert sorted(strokes) == sorted(colours) and len(set(colours)) == 2

@@ -28,7 +28,27 @@ export function createChips(toggle) {
     role: "group",
     "aria-label": t("Heads shown together"),
   });
-  let shown = "";
+  let shown = "", // which heads have chips
+    chips = []; // {layer, head, at, name, node} of each
+  function build(layer, heads) {
+    const focused = root.querySelector(":focus")?.dataset.at;
+    chips = heads.map(([l, h]) => {
+      const at = `${l}.${h}`,
+        name = t("Layer {layer} · Head {head}", { layer: l + 1, head: h + 1 }),
+        text = l === layer ? String(h + 1) : `${l + 1}·${h + 1}`;
+      const node = button(text, () => toggle([[l, h]]), {
+        class: "head-chip",
+        "data-at": at,
+        "aria-label": name,
+      });
+      return { layer: l + 1, head: h + 1, at, name, node };
+    });
+    root.replaceChildren(
+      el("span", { class: "caption" }, t("Heads of layer {layer}", { layer: layer + 1 })),
+      ...chips.map(({ node }) => node),
+    );
+    if (focused) root.querySelector(`[data-at="${focused}"]`)?.focus();
+  }
   return {
     root,
     /**
@@ -36,35 +56,20 @@ export function createChips(toggle) {
      *   chosen head
      */
     draw({ layer, head, heads, overlay, combine }, kind, colours) {
-      const chosen = (heads.length ? heads : [[layer, head]]).map((pair) => pair.join("."));
       root.hidden =
         kind.large || Boolean(overlay) || combine === "rollout" || kind.layers * kind.heads < 2;
-      const others = heads.filter(([other]) => other !== layer),
-        own = Array.from({ length: kind.heads }, (_, i) => [layer, i]),
-        about = JSON.stringify([layer, kind.heads, chosen, others, [...colours]]);
-      if (about === shown) return;
+      const own = Array.from({ length: kind.heads }, (_, i) => [layer, i]),
+        all = [...own, ...heads.filter(([other]) => other !== layer)],
+        about = JSON.stringify([layer, all]);
+      if (about !== shown) build(layer, all);
       shown = about;
-      const focused = root.querySelector(":focus")?.dataset.at;
-      const chip = ([l, h]) => {
-        const at = `${l}.${h}`,
-          isOn = chosen.includes(at),
-          names = { layer: l + 1, head: h + 1 };
-        const name = t("Layer {layer} · Head {head}", names);
-        return button(l === layer ? String(h + 1) : `${l + 1}·${h + 1}`, () => toggle([[l, h]]), {
-          class: "head-chip",
-          "data-at": at,
-          "aria-pressed": String(isOn),
-          "aria-label": name,
-          title: isOn ? name : t("Add layer {layer} · head {head}", names),
-          style: isOn && colours.has(at) ? `--c: ${colours.get(at)}` : null,
-        });
-      };
-      root.replaceChildren(
-        el("span", { class: "caption" }, t("Heads of layer {layer}", { layer: layer + 1 })),
-        ...own.map(chip),
-        ...others.map(chip),
-      );
-      if (focused) root.querySelector(`[data-at="${focused}"]`)?.focus();
+      const chosen = new Set((heads.length ? heads : [[layer, head]]).map((pair) => pair.join(".")));
+      for (const { at, name, node, ...place } of chips) {
+        const isOn = chosen.has(at);
+        node.ariaPressed = String(isOn);
+        node.title = isOn ? name : t("Add layer {layer} · head {head}", place);
+        node.style.setProperty("--c", (isOn && colours.get(at)) || "");
+      }
     },
   };
 }

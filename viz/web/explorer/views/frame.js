@@ -188,7 +188,6 @@ function createLines(drawing) {
       return positionAt(line, { [side]: (i + 1 - first) * pixels });
     });
   const node = el("div", { class: "cells" }, [
-    createFigures(drawing),
     lines(map.columns, "left", seen.x, plotWidth / seen.width),
     lines(map.rows, "top", seen.y, plotHeight / seen.height),
     map.joint &&
@@ -239,6 +238,17 @@ function createColourBar({ colours, ticks, unit }, size) {
   return positionAt(bar, { left: left + plotWidth + 12, top, height: plotHeight });
 }
 
+// Return what a frame depends on, as a text: all but the weights and the figures in the cells.
+function describeFrame({ map, colouring, seen, size, titles }, labels) {
+  const { colours, ticks, unit } = colouring,
+    endsOf = (items) => items.map(({ ends }) => Boolean(ends)),
+    bounds = [endsOf(map.rows), endsOf(map.columns), map.joint && map.sourceColumns];
+  return JSON.stringify([
+    ...[labels, titles.rows, titles.columns, titles.corner],
+    ...[size, seen, bounds, colours, ticks, unit],
+  ]);
+}
+
 /**
  * Create the stage of a map: a canvas `plot` of its cells, the frame around them, and the marks above them.
  * @param {{hover: (row: number | null, column: number | null) => void, [name: string]: any}} hooks hover: null for a whole
@@ -249,6 +259,8 @@ export function createStage(hooks, name = "") {
   const plot = el("canvas", { class: "plot" }),
     frame = el("div", { class: "frame", "aria-hidden": "true" }),
     marks = el("div", { class: "marks" });
+  let framed = "", // what the frame was drawn for
+    figures = [];
   const about = { tabindex: "0", role: "application", "aria-roledescription": t("heatmap") },
     root = el("div", { class: `detail ${name}`.trim(), ...about }, plot, frame, marks);
 
@@ -318,14 +330,23 @@ export function createStage(hooks, name = "") {
       positionAt(root, { width, height });
       root.setAttribute("aria-label", drawing.titles.label);
     },
-    /** Draw the frame around the visible cells. @param {any} labels {rows, columns, angle} */
+    /**
+     * Draw the frame around the visible cells. It stays while only the weights change: drawing it anew delays the next head.
+     * @param {any} labels {rows, columns, angle}
+     */
     surround(labels) {
-      const { colouring, size } = stage.current;
-      frame.replaceChildren(
-        createLines(stage.current),
-        ...createLabels(stage.current, labels),
-        ...(size.compact ? [] : [createColourBar(colouring, size)]),
-      );
+      const { colouring, size } = stage.current,
+        next = describeFrame(stage.current, labels);
+      if (next !== framed)
+        frame.replaceChildren(
+          createLines(stage.current),
+          ...createLabels(stage.current, labels),
+          ...(size.compact ? [] : [createColourBar(colouring, size)]),
+        );
+      framed = next;
+      for (const figure of figures) figure.remove();
+      figures = createFigures(stage.current).filter(Boolean);
+      frame.firstChild.prepend(...figures);
       mark();
     },
     point(cell) {

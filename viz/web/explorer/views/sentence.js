@@ -64,6 +64,7 @@ export function createSentence(hooks) {
   const root = el("div", { class: "sentence-lines" }, scroller, glossNote);
   const places = { source: [], target: [] };
   let scene = null, // what draw() got
+    drawnLines = [], // {row, column, path, group} of each line
     shownWords = "", // the words on the page, as JSON
     room = "", // sizes that the words were laid out for
     isUpright = false,
@@ -204,27 +205,29 @@ export function createSentence(hooks) {
   function drawLines() {
     const { layers } = scene,
       isArc = rowSide() === columnSide(),
-      paths = [];
-    layers.forEach(({ map, colour, dash }, i) => {
+      thinning = layers.length > 1 ? 1.6 : 1;
+    drawnLines = [];
+    const groups = layers.map(({ map, colour, dash }, i) => {
       const shift = (i - (layers.length - 1) / 2) * 3,
-        move = ({ x, y }) => (isUpright ? { x, y: y + shift } : { x: x + shift, y });
+        move = ({ x, y }) => (isUpright ? { x, y: y + shift } : { x: x + shift, y }),
+        group = svg("g", { stroke: colour, "stroke-dasharray": dash });
       map.rows.forEach((_, row) =>
         map.columns.forEach((_, column) => {
           const weight = map.values[row * map.columns.length + column],
             [from, to] = [places[columnSide()][column], places[rowSide()][row]];
           if (!(weight >= FAINT) || (isArc && row === column) || !from || !to) return;
-          const look = {
-            stroke: colour,
-            "stroke-dasharray": dash,
-            "stroke-width": ((1 + 5.5 * weight) / (layers.length > 1 ? 1.6 : 1)).toFixed(2),
+          const path = svg("path", {
+            d: curve(move(from), move(to)),
+            "stroke-width": ((1 + 5.5 * weight) / thinning).toFixed(2),
             "stroke-opacity": (0.25 + 0.65 * weight).toFixed(2),
-          };
-          const d = curve(move(from), move(to));
-          paths.push(svg("path", { d, ...look, "data-row": row, "data-column": column }));
+          });
+          drawnLines.push({ row, column, path, group });
+          group.append(path);
         }),
       );
+      return group;
     });
-    lines.replaceChildren(...paths);
+    lines.replaceChildren(...groups);
   }
 
   // --- the lit word -------------------------------------------------------------------------------------------------
@@ -253,14 +256,12 @@ export function createSentence(hooks) {
           Boolean(test?.isRunning) && i === test.step - 1 && side === "source",
         );
       });
-    const isMoving = [];
-    for (const path of lines.children) {
-      const isOwn = lit && Number(lit.isRow ? path.dataset.row : path.dataset.column) === lit.index;
+    for (const { row, column, path, group } of drawnLines) {
+      const isOwn = Boolean(lit) && (lit.isRow ? row : column) === lit.index;
       path.classList.toggle("away", Boolean(lit) && !isOwn);
-      path.classList.toggle("lit", Boolean(isOwn));
-      if (isOwn) isMoving.push(path);
+      path.classList.toggle("lit", isOwn);
+      if (isOwn) group.append(path); // above the others
     }
-    lines.append(...isMoving); // above the others
     const most = test && !test.isRunning ? (test.verdict?.most ?? null) : null;
     sides.source.nodes.forEach(({ node }, i) => node.classList.toggle("decides", i === most));
     drawDecisiveLine(lit, most);
