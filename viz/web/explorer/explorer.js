@@ -198,8 +198,8 @@ export default function explorer(root, api) {
     el("div", { class: "panes" }, [
       section("reader", t("What each word attends to"), [
         title(t("What each word attends to")),
-        controls.lines,
-        lines,
+        el("div", { class: "switched" }, controls.lines, lines),
+        sentence.note,
       ]),
       answer.root,
       section("atlas-pane", t("All heads"), [

@@ -61,7 +61,7 @@ export function createSentence(hooks) {
       "Below each word: its counterpart by the model's links. A guess, shown only where the alignment heads agree in both directions.",
     ),
   ]);
-  const root = el("div", { class: "sentence-lines" }, scroller, glossNote);
+  const root = el("div", { class: "sentence-lines" }, scroller);
   const places = { source: [], target: [] };
   let scene = null, // what draw() got
     drawnLines = [], // {row, column, path, group} of each line
@@ -170,6 +170,7 @@ export function createSentence(hooks) {
       if (!isWide()) break;
     }
     sheet.classList.toggle("wide", isWide());
+    lines.style.setProperty("--width", `${sheet.offsetWidth}px`);
     for (const [side, { nodes }] of Object.entries(sides))
       places[side] = nodes.map(({ node }) => anchorOf(node, side === "source"));
     room = sizes();
@@ -368,6 +369,7 @@ export function createSentence(hooks) {
 
   return {
     root,
+    note: glossNote, // stands below
     /**
      * @param {any} drawing {kind, map, layers, source, target, direction, glosses, at, test, canTest}; map: of whole words, the mean
      *   of the layers; source, target: the words; glosses: {source, target}, a gloss for each word of a side, or null; at: the lit {row,
