@@ -1,7 +1,7 @@
 # make app        install and serve on http://127.0.0.1:7860   (PORT=7861, ARGS="--device cpu")
 # make test       install with the browser, lint, and test everything in minutes  (ARGS="-k attention")
-# make test-all   also run make types, make wheels, the tests marked long, and those of the page under the oldest supported
-#                 Gradio; SCREENSHOTS=1 make test-all writes pictures of the page into screenshots/
+# make test-all   also run make types, make wheels, the tests marked long, and those of the whole page under the oldest
+#                 supported Gradio; SCREENSHOTS=1 make test-all writes pictures of the page into screenshots/
 # make endure     run thousands of cases where test-all runs hundreds
 PYTHON ?= python3
 VENV ?= .venv
@@ -34,7 +34,7 @@ test: lint browser mcp proxy
 
 test-all: lint types browser mcp proxy wheels $(VENV)/gradio/.done
 	$(PYTEST) -m "not endure" $(ARGS)
-	$(subst $(BIN),$(VENV)/gradio/bin,$(PYTEST)) -m "not long and not endure" tests/page tests/server
+	$(subst $(BIN),$(VENV)/gradio/bin,$(PYTEST)) -m "gradio and not long and not endure" tests/page tests/server
 
 endure: lint browser proxy
 	$(PYTEST) -m endure $(ARGS)

@@ -59,6 +59,17 @@ def pytest_collection() -> Iterator[None]:
     return result
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the whole page, which another version of Gradio may break.
+
+    Not the tests of modules alone, nor those of the explorer alone, which is added to its page as to the whole one.
+    """
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & {"app_url", "tiny_url", "serve"} and "serve_traces" not in fixtures:
+            item.add_marker("gradio")
+
+
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
     """A tokenizer trained on SENTENCES, with symbols for three target languages."""
