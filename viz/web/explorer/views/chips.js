@@ -63,7 +63,9 @@ export function createChips(toggle) {
         about = JSON.stringify([layer, all]);
       if (about !== shown) build(layer, all);
       shown = about;
-      const chosen = new Set((heads.length ? heads : [[layer, head]]).map((pair) => pair.join(".")));
+      const chosen = new Set(
+        (heads.length ? heads : [[layer, head]]).map((pair) => pair.join(".")),
+      );
       for (const { at, name, node, ...place } of chips) {
         const isOn = chosen.has(at);
         node.ariaPressed = String(isOn);

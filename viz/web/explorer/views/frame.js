@@ -243,10 +243,19 @@ function describeFrame({ map, colouring, seen, size, titles }, labels) {
   const { colours, ticks, unit } = colouring,
     endsOf = (items) => items.map(({ ends }) => Boolean(ends)),
     bounds = [endsOf(map.rows), endsOf(map.columns), map.joint && map.sourceColumns];
-  return JSON.stringify([
-    ...[labels, titles.rows, titles.columns, titles.corner],
-    ...[size, seen, bounds, colours, ticks, unit],
-  ]);
+  const { rows, columns, corner } = titles;
+  return JSON.stringify({
+    labels,
+    rows,
+    columns,
+    corner,
+    size,
+    seen,
+    bounds,
+    colours,
+    ticks,
+    unit,
+  });
 }
 
 /**
