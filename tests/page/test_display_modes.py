@@ -80,6 +80,19 @@ def test_every_panel_and_pane_has_a_heading(open_page, tiny_url) -> None:
         expect(frame.locator("> .atlas-prose > h2")).not_to_be_empty()
 
 
+def test_the_first_stop_of_tab_skips_to_the_words(open_app, tiny_url) -> None:
+    page = open_app(tiny_url)
+    page.wait_for_selector(".sentence-lines .target .word")
+    for title, words in (("Attention", ".sentence-lines .target .word"), ("Why", "#translation-text button")):
+        open_tab(page, title)
+        page.evaluate("document.activeElement.blur()")
+        page.mouse.click(1, 1)  # the next Tab begins at the top
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("button", name="Skip to the words")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(words).first).to_be_focused()
+
+
 def test_tabbing_past_the_menu_of_directions_keeps_the_translation(open_app, tiny_url) -> None:
     page = open_app(tiny_url)
     requests: list[str] = []

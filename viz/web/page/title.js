@@ -54,6 +54,14 @@ function teach(tour) {
   return closeOnLeave(root);
 }
 
+// Move the focus past the controls to the translated words: of the lines in the tab Attention, of the line above the other tabs.
+function skip() {
+  const words = document.querySelectorAll(
+    ".sentence-lines .target .word[tabindex='0'], #translation-text button",
+  );
+  /** @type {any} */ ([...words].find((word) => word.checkVisibility()))?.focus();
+}
+
 export default function title(root, api) {
   const { heading, text } = api.value(),
     { tour } = api.options;
@@ -63,6 +71,7 @@ export default function title(root, api) {
   ];
   const begin = () => beginTour(tour.name, tour);
   root.replaceChildren(
+    button(t("Skip to the words"), skip, { class: "way skip" }),
     el("h1", {}, heading),
     el("p", {}, text),
     tour ? button(tourLabel, begin, { class: "way tour" }) : "",
