@@ -62,7 +62,7 @@ def test_gradios_api_page_opens_without_console_errors(tiny_url, open_page):
 def test_many_tabs_of_one_browser_are_all_answered(tiny_url, open_page):
     """Over HTTP/1.1 a browser opens at most six connections to a host, so no tab may keep one open."""
     first = open_page(tiny_url)
-    pages = [first, *(first.context.new_page() for _ in range(11))]
+    pages = [first, *(first.context.new_page() for _ in range(7))]
     for page in pages[1:]:
         page.goto(tiny_url)
     for number, page in enumerate(pages):

@@ -196,7 +196,7 @@ TYPE = """codes => {
 
 
 @pytest.mark.browser
-@counts(12, 60, 200)
+@counts(12, 30, 200)
 def test_the_page_shows_every_text_as_text(tiny_url, open_app, count):
     page = open_app(tiny_url)
     page.wait_for_selector(FIELD)

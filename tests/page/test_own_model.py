@@ -117,9 +117,9 @@ FORMS = {
 }
 
 
-# Each takes a minute. OPUS-MT, which is tested above, too, runs only in `make endure`.
+# Each takes a minute. T5 is the least like ours, and runs in `make test-all`; the others run in `make endure`.
 @pytest.mark.parametrize(
-    "form", [pytest.param(form, marks=pytest.mark.endure if form == "opus" else pytest.mark.long) for form in FORMS]
+    "form", [pytest.param(form, marks=pytest.mark.long if form == "t5" else pytest.mark.endure) for form in FORMS]
 )
 def test_every_part_of_the_page_works_with_an_imported_model(form, imported, serve, open_page, tmp_path: Path) -> None:
     make, changes, forced = FORMS[form]

@@ -35,7 +35,7 @@ def traces(transformers, every: int, *, short: bool = False):
 
 
 @pytest.mark.parametrize(
-    "every", [pytest.param(36, marks=pytest.mark.long), pytest.param(12, marks=pytest.mark.endure)]
+    "every", [pytest.param(72, marks=pytest.mark.long), pytest.param(12, marks=pytest.mark.endure)]
 )
 def test_parts_of_every_word_sum_to_its_logits(shipped_transformers, every):
     """With the runner-up as the contrast, with another one, and without. Each part is linear in the contrast."""
