@@ -112,7 +112,7 @@ COVERED = """(picture) => {
 def test_the_copy_button_covers_no_part_of_its_picture(app_url, open_page) -> None:
     page = open_page(app_url)
     page.wait_for_selector(".atlas-explorer .thumbnail canvas")
-    for pane in (".reader", ".atlas-pane"):
+    for pane in (".switched", ".atlas-pane"):
         assert page.locator(f"{pane} > .pictured").evaluate(COVERED) == []
     page.locator("#tab-stepper-button").click()
     first = page.locator(".atlas-stepper .candidate").first
