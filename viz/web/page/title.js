@@ -57,7 +57,7 @@ function teach(tour) {
 // Move the focus past the controls to the translated words: of the lines in the tab Attention, of the line above the other tabs.
 function skip() {
   const words = document.querySelectorAll(
-    ".sentence-lines .target .word[tabindex='0'], #translation-text button",
+    ".sentence-lines .target .word[tabindex='0'], #translation-text .chip",
   );
   /** @type {any} */ ([...words].find((word) => word.checkVisibility()))?.focus();
 }
