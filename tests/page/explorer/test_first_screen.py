@@ -100,6 +100,21 @@ def test_words_are_walked_with_the_arrow_keys_and_never_move(open_traces) -> Non
     assert words.evaluate_all("all => all.map((word) => word.getBoundingClientRect().left)") == before
 
 
+# How far the first word and a line move when the sentences get narrower, in pixels. Nothing is drawn anew, as in print.
+MOVED = """() => {
+  const left = (name) => document.querySelector(name).getBoundingClientRect().left;
+  const places = () => [left(".sheet .word"), left(".sheet .lines path")], before = places();
+  document.querySelector(".reader").style.width = "600px";
+  return places().map((place, i) => place - before[i]);
+}"""
+
+
+def test_lines_stay_with_their_words_in_another_width(open_traces) -> None:
+    page = open_words(open_traces, random_trace(9, 7, layers=3, heads=4))
+    word, line = page.evaluate(MOVED)
+    assert word < -20 and line == pytest.approx(word, abs=1)
+
+
 def test_chips_combine_heads_and_lines_have_their_colours(open_traces) -> None:
     trace = random_trace(9, 7, layers=3, heads=4)
     page = open_words(open_traces, trace)
