@@ -958,12 +958,10 @@ export default function explorer(root, api) {
     scene.trace && { key: scene.trace.key, layers: scene.trace.encoded() };
 
   onThemeChange(() => scene.trace && draw());
-  let drawnWidth = 0; // only a new width requires drawing: the height follows the content
   new ResizeObserver(
     debounce(() => {
-      if (!scene.trace || views.root.clientWidth === drawnWidth) return;
-      drawnWidth = views.root.clientWidth;
-      draw(scene.state);
+      // Only a new width requires drawing: the height follows the content.
+      if (scene.trace && views.root.clientWidth !== views.drawnWidth()) draw(scene.state);
     }, 80),
   ).observe(views.root);
   window.addEventListener("hashchange", followLink);

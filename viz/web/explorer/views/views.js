@@ -52,7 +52,8 @@ export function createViews(hooks) {
   const parts = { map: detail, lines, text, compare };
   const waitingNote = el("p", { class: "waiting" }, t("Loading this layer…"));
   const root = el("div", { class: "stage" });
-  let shownView = "map";
+  let shownView = "map",
+    drawnWidth = 0; // pixels of the root when a map was last drawn
   /** @type {any} draws the map: detail or large */
   let pane = detail;
   /** @type {{width: number, height: number} | null} to fill in a presentation */
@@ -105,6 +106,7 @@ export function createViews(hooks) {
       parts.map = pane = map.pyramid ? large : detail;
       if (root.firstChild !== parts[shownView].root) root.replaceChildren(parts[shownView].root);
       const highest = availableHeight();
+      drawnWidth = root.clientWidth;
       if (shownView === "map") pane.draw(map, colouring, titles, { height: room?.height, highest });
       else if (shownView === "lines")
         lines.draw(headLayers(map, colouring), titles, room ? Infinity : highest);
@@ -113,6 +115,7 @@ export function createViews(hooks) {
         (focusables()[focused] ?? first())?.focus({ preventScroll: true });
       focused = -1;
     },
+    drawnWidth: () => drawnWidth,
     fit: (size) => (room = size),
     wait() {
       noteFocus();
