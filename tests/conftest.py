@@ -62,7 +62,8 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the whole page, which another version of Gradio may break.
 
-    Not the tests of modules alone, nor those of the explorer alone, which is added to its page as to the whole one.
+    The tests of single modules do not use Gradio. Those of the explorer alone add it to a page in the same way as the
+    whole page does, whose tests are marked.
     """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))

@@ -89,7 +89,7 @@ def test_pointing_and_pinning_update_the_status_line(open_traces, hand_made_trac
     weights = hand_made_trace.cross.weights
 
     def at(row: int, column: int) -> tuple[float, float]:
-        # Measured anew: a click may have scrolled the page. In one call, as a new width draws other cells.
+        # Measure each time, because a click may scroll the page; in one call, because a new width replaces the cells.
         box = page.evaluate(f"document.querySelector('{cells}').getBoundingClientRect().toJSON()")
         return box["x"] + (column + 0.5) * box["width"] / 8, box["y"] + (row + 0.5) * box["height"] / 6
 

@@ -100,7 +100,8 @@ def test_words_are_walked_with_the_arrow_keys_and_never_move(open_traces) -> Non
     assert words.evaluate_all("all => all.map((word) => word.getBoundingClientRect().left)") == before
 
 
-# How far the first word and a line move when the sentences get narrower, in pixels. Nothing is drawn anew, as in print.
+# Make the sentences narrower, and return how far the first word and a line move, in pixels, before the page draws them
+# again. A printed page has another width, too, and is not drawn again.
 MOVED = """() => {
   const left = (name) => document.querySelector(name).getBoundingClientRect().left;
   const places = () => [left(".sheet .word"), left(".sheet .lines path")], before = places();

@@ -54,7 +54,7 @@ function teach(tour) {
   return closeOnLeave(root);
 }
 
-// Move the focus past the controls to the translated words: of the lines in the tab Attention, of the line above the other tabs.
+// Move the focus to the first translated word: between the lines in the tab Attention, above the content of the other tabs.
 function skip() {
   const words = document.querySelectorAll(
     ".sentence-lines .target .word[tabindex='0'], #translation-text .chip",

@@ -28,20 +28,19 @@ export function createChips(toggle) {
     role: "group",
     "aria-label": t("Heads shown together"),
   });
-  let shown = "", // which heads have chips
-    chips = []; // {layer, head, at, name, node} of each
+  let shownHeads = "", // the layer and the heads that have chips, as JSON
+    chips = []; // {layer, head, node} of each, both counted from 1
   function build(layer, heads) {
     const focused = root.querySelector(":focus")?.dataset.at;
     chips = heads.map(([l, h]) => {
-      const at = `${l}.${h}`,
-        name = t("Layer {layer} · Head {head}", { layer: l + 1, head: h + 1 }),
+      const place = { layer: l + 1, head: h + 1 },
         text = l === layer ? String(h + 1) : `${l + 1}·${h + 1}`;
       const node = button(text, () => toggle([[l, h]]), {
         class: "head-chip",
-        "data-at": at,
-        "aria-label": name,
+        "data-at": `${l}.${h}`,
+        "aria-label": t("Layer {layer} · Head {head}", place),
       });
-      return { layer: l + 1, head: h + 1, at, name, node };
+      return { ...place, node };
     });
     root.replaceChildren(
       el("span", { class: "caption" }, t("Heads of layer {layer}", { layer: layer + 1 })),
@@ -61,15 +60,16 @@ export function createChips(toggle) {
       const own = Array.from({ length: kind.heads }, (_, i) => [layer, i]),
         all = [...own, ...heads.filter(([other]) => other !== layer)],
         about = JSON.stringify([layer, all]);
-      if (about !== shown) build(layer, all);
-      shown = about;
-      const chosen = new Set(
+      if (about !== shownHeads) build(layer, all);
+      shownHeads = about;
+      const chosenNames = new Set(
         (heads.length ? heads : [[layer, head]]).map((pair) => pair.join(".")),
       );
-      for (const { at, name, node, ...place } of chips) {
-        const isOn = chosen.has(at);
+      for (const { node, ...place } of chips) {
+        const { at } = node.dataset,
+          isOn = chosenNames.has(at);
         node.ariaPressed = String(isOn);
-        node.title = isOn ? name : t("Add layer {layer} · head {head}", place);
+        node.title = isOn ? node.ariaLabel : t("Add layer {layer} · head {head}", place);
         node.style.setProperty("--c", (isOn && colours.get(at)) || "");
       }
     },

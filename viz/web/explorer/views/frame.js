@@ -268,8 +268,8 @@ export function createStage(hooks, name = "") {
   const plot = el("canvas", { class: "plot" }),
     frame = el("div", { class: "frame", "aria-hidden": "true" }),
     marks = el("div", { class: "marks" });
-  let framed = "", // what the frame was drawn for
-    figures = [];
+  const figures = el("div"); // in the cells
+  let drawnFrame = ""; // the description of the frame on the page
   const about = { tabindex: "0", role: "application", "aria-roledescription": t("heatmap") },
     root = el("div", { class: `detail ${name}`.trim(), ...about }, plot, frame, marks);
 
@@ -340,22 +340,23 @@ export function createStage(hooks, name = "") {
       root.setAttribute("aria-label", drawing.titles.label);
     },
     /**
-     * Draw the frame around the visible cells. It stays while only the weights change: drawing it anew delays the next head.
+     * Draw the frame around the visible cells, unless it is there already: to draw it takes longer than the cells.
      * @param {any} labels {rows, columns, angle}
      */
     surround(labels) {
       const { colouring, size } = stage.current,
-        next = describeFrame(stage.current, labels);
-      if (next !== framed)
+        description = describeFrame(stage.current, labels);
+      if (description !== drawnFrame) {
+        const cells = createLines(stage.current);
+        cells.prepend(figures);
         frame.replaceChildren(
-          createLines(stage.current),
+          cells,
           ...createLabels(stage.current, labels),
           ...(size.compact ? [] : [createColourBar(colouring, size)]),
         );
-      framed = next;
-      for (const figure of figures) figure.remove();
-      figures = createFigures(stage.current).filter(Boolean);
-      frame.firstChild.prepend(...figures);
+        drawnFrame = description;
+      }
+      figures.replaceChildren(...createFigures(stage.current).filter(Boolean));
       mark();
     },
     point(cell) {

@@ -64,7 +64,7 @@ export function createSentence(hooks) {
   const root = el("div", { class: "sentence-lines" }, scroller);
   const places = { source: [], target: [] };
   let scene = null, // what draw() got
-    drawnLines = [], // {row, column, path, group} of each line
+    drawnLines = [], // {row, column, path} of each line
     shownWords = "", // the words on the page, as JSON
     room = "", // sizes that the words were laid out for
     isUpright = false,
@@ -222,7 +222,7 @@ export function createSentence(hooks) {
             "stroke-width": ((1 + 5.5 * weight) / thinning).toFixed(2),
             "stroke-opacity": (0.25 + 0.65 * weight).toFixed(2),
           });
-          drawnLines.push({ row, column, path, group });
+          drawnLines.push({ row, column, path });
           group.append(path);
         }),
       );
@@ -257,11 +257,11 @@ export function createSentence(hooks) {
           Boolean(test?.isRunning) && i === test.step - 1 && side === "source",
         );
       });
-    for (const { row, column, path, group } of drawnLines) {
+    for (const { row, column, path } of drawnLines) {
       const isOwn = Boolean(lit) && (lit.isRow ? row : column) === lit.index;
       path.classList.toggle("away", Boolean(lit) && !isOwn);
       path.classList.toggle("lit", isOwn);
-      if (isOwn) group.append(path); // above the others
+      if (isOwn) path.parentNode.append(path); // above the others
     }
     const most = test && !test.isRunning ? (test.verdict?.most ?? null) : null;
     sides.source.nodes.forEach(({ node }, i) => node.classList.toggle("decides", i === most));
@@ -369,7 +369,7 @@ export function createSentence(hooks) {
 
   return {
     root,
-    note: glossNote, // stands below
+    note: glossNote, // to stand below the sentences
     /**
      * @param {any} drawing {kind, map, layers, source, target, direction, glosses, at, test, canTest}; map: of whole words, the mean
      *   of the layers; source, target: the words; glosses: {source, target}, a gloss for each word of a side, or null; at: the lit {row,
