@@ -27,7 +27,7 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.program import CommandLine, parse_args, run_program
 from attention_atlas.model.trace.directions import parse_direction
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
-from attention_atlas.model.training.batches import Batch, make_batch, plan_batches
+from attention_atlas.model.training.batches import Batch
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.translator import Translator
 from bench.common import NO_END, median_seconds, write_json
@@ -213,23 +213,29 @@ def marian(bench: Bench) -> dict:
 
 
 def training(bench: Bench) -> dict:
-    """Measure target tokens per second in bfloat16 autocast by the size of an update, and the share of the peak."""
+    """Measure target tokens per second in bfloat16 autocast by the size of an update, and the share of the peak.
+
+    On CUDA the largest size is measured again with the network compiled.
+    """
     from attention_atlas.model.train import Trainer  # which needs tqdm
 
     tokenizer, device = bench.gpu.tokenizer, bench.gpu.device
-    examples = encode_examples(bench.gpu, LARGEST, repeats=REPEATED, max_length=128)
+    longest = min(TrainConfig().max_pair_length, bench.gpu.config.max_length)
+    examples = encode_examples(bench.gpu, LARGEST, repeats=REPEATED, max_length=longest)
     peak = next((value for name, value in PEAKS.items() if name in device_facts(device)["name"]), None)
     rows = []
-    for tokens in UPDATES:
+    compiled_too = [(UPDATES[-1], True)] if device.type == "cuda" else []
+    for tokens, compiled in [*((tokens, False) for tokens in UPDATES), *compiled_too]:
         model = Transformer(bench.gpu.config).train()
-        trainer = Trainer(TrainConfig(bf16=True), model, tokenizer, examples, device)
-        plan = plan_batches(examples, tokens, seed=1, epoch=0)
-        batches = [make_batch(examples, indices, tokenizer).to(device) for indices in plan[1:6]]
+        config = TrainConfig(bf16=True, tokens_per_batch=tokens, compile=compiled)
+        trainer = Trainer(config, model, tokenizer, examples, device)
+        batches = [trainer.next_batch().to(device) for _ in range(5)]
         seconds = bench.seconds(partial(run_updates, trainer, batches), repeats=3)
         operations = sum(update_operations(model, batch) for batch in batches) / seconds
         rows.append(
             {
                 "tokens_an_update": tokens,
+                "compiled": compiled,
                 "tokens_a_second": round(sum(batch.tokens for batch in batches) / seconds),
                 "operations_a_second": operations,
                 "mfu": round(operations / peak, 4) if peak else None,
@@ -249,14 +255,13 @@ def run_updates(trainer: Trainer, batches: Sequence[Batch]) -> None:
 def update_operations(model: Transformer, batch: Batch) -> float:
     """Return the operations of the matrix products of an update: two for each weight and token forward, four backward.
 
-    Padding counts in the layers, but not in the projection onto the vocabulary. Attention's own products are left out.
+    Padding counts. Attention's own products are left out.
     """
     encoder, decoder = (
         sum(p.numel() for p in stack.parameters() if p.ndim > 1) for stack in (model.encoder, model.decoder)
     )
-    return 6.0 * (
-        encoder * batch.source.numel() + decoder * batch.inputs.numel() + model.embedding.weight.numel() * batch.tokens
-    )
+    vocabulary = model.embedding.weight.numel()
+    return 6.0 * (encoder * batch.source.numel() + (decoder + vocabulary) * batch.inputs.numel())
 
 
 def memory(bench: Bench) -> dict:

@@ -35,6 +35,7 @@ from attention_atlas.model.training.batches import Batch, Examples, make_batch, 
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.history import History
 from attention_atlas.model.training.loss import SummedLoss
+from attention_atlas.model.training.packing import can_pack, pack, packed_widths, plan_packed, rows_of_batch
 from attention_atlas.model.training.source import CORPORA, Mixture, Source
 from attention_atlas.model.training.start import STATE
 from attention_atlas.model.training.state import Log, TrainingState
@@ -58,12 +59,17 @@ class Trainer:
     ) -> None:
         """workers: processes that prepare epochs in advance."""
         self.config, self.tokenizer, self.device = config, tokenizer, device
-        self.epochs = EpochPrefetcher(partial(draw_epoch, train, config), workers)
+        # The longest pair of a packed row; None if the network reads one pair a row.
+        self.longest = min(config.max_pair_length, model.config.max_length) if can_pack(model) else None
+        self.epochs = EpochPrefetcher(partial(draw_epoch, train, config, self.longest), workers)
         self.examples = Examples.of([])  # of the current epoch
         self.model = model.to(device)
         self.rank, self.world_size = processes.rank(), processes.world_size()
         loss = SummedLoss(self.model, config.label_smoothing)
         self.loss = nn.parallel.DistributedDataParallel(loss) if dist.is_initialized() else loss
+        if config.compile:
+            # All batches have one shape, so that on CUDA the passes are replayed as graphs.
+            self.loss = torch.compile(self.loss, mode="reduce-overhead" if device.type == "cuda" else None)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.state = TrainingState(self.model, self.optimizer, config.average_decay)
         self.batches: list = []
@@ -74,12 +80,17 @@ class Trainer:
         state = self.state
         if not self.batches:
             self._draw()
-        if state.batch == len(self.batches):
+        if state.batch >= len(self.batches):
             state.epoch, state.batch = state.epoch + 1, 0
             self._draw()
-        rows = self.batches[state.batch]
+        plan = self.batches[state.batch]
         state.batch += 1
-        return make_batch(self.examples, rows, self.tokenizer, rank=self.rank, world_size=self.world_size)
+        share = {"rank": self.rank, "world_size": self.world_size}
+        if self.longest is None:
+            return make_batch(self.examples, plan, self.tokenizer, **share)
+        widths = packed_widths(self.examples, self.longest)
+        rows = rows_of_batch(self.config.tokens_per_batch, widths)
+        return pack(self.examples, plan, self.tokenizer, rows=rows, widths=widths, **share)
 
     def _draw(self) -> None:
         self.examples, self.batches = self.epochs(self.state.epoch)
@@ -99,7 +110,7 @@ class Trainer:
             group["lr"] = config.learning_rate_at(state.update)
         half = torch.autocast(self.device.type, torch.bfloat16) if config.bf16 else contextlib.nullcontext()
         with half:
-            summed = self.loss(batch.source, batch.inputs, batch.outputs, with_plain=True)
+            summed = self.loss(batch.source, batch.inputs, batch.outputs, batch.packing, with_plain=True)
         # DistributedDataParallel averages gradients over processes, but the loss is a mean over all tokens.
         (summed[0] * (self.world_size / batch.tokens)).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
@@ -120,10 +131,14 @@ class Trainer:
         self.clock = now
 
 
-def draw_epoch(train: Examples | Mixture, config: TrainConfig, epoch: int) -> tuple[Examples, list[np.ndarray]]:
-    """Return the examples of an epoch and its batches, as indices of examples."""
+def draw_epoch(
+    train: Examples | Mixture, config: TrainConfig, longest: int | None, epoch: int
+) -> tuple[Examples, list]:
+    """Return the examples of an epoch and its batches: numbers of examples, in packed rows unless longest is None."""
     examples = train.epoch(epoch)
-    return examples, plan_batches(examples, config.tokens_per_batch, seed=config.seed, epoch=epoch)
+    if longest is None:
+        return examples, plan_batches(examples, config.tokens_per_batch, seed=config.seed, epoch=epoch)
+    return examples, plan_packed(examples, config.tokens_per_batch, longest, seed=config.seed, epoch=epoch)
 
 
 def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = None) -> None:

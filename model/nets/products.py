@@ -115,8 +115,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, rows: slice = 
     fast. Everything else is torch.nn.functional.linear.
     """
     if (
-        x.shape[:-1].numel() >= MANY_ROWS
+        not torch.is_grad_enabled()  # first, because torch.compile cannot read past the question after it
         and torch.is_inference_mode_enabled()
+        and x.shape[:-1].numel() >= MANY_ROWS
         and x.dtype is torch.float32
         and weight.numel() <= MAX_NUMBERS
         and not torch.is_autocast_enabled("cpu")

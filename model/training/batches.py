@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +17,18 @@ Encoded = tuple[array, array]  # source ids with symbols, target ids without <s>
 SOURCES = 2  # the maximum of padded source tokens in a batch, as a multiple of the target tokens
 
 
+class Packing(NamedTuple):
+    """Which pair of its row each token of a packed batch belongs to, and its position in that pair.
+
+    Pairs are counted from 1, and padding has 0. All int64: source [batch, source], target [batch, target].
+    """
+
+    source_pairs: Tensor
+    source_positions: Tensor
+    target_pairs: Tensor
+    target_positions: Tensor
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """A batch, padded on the right.
@@ -24,12 +37,14 @@ class Batch:
     inputs   [batch, target]: `<s> y1 .. yT`
     outputs  [batch, target]: `y1 .. yT </s>`
     tokens   the number of output tokens in the whole batch, even if this is one process's share of it
+    packing  where a row has several pairs, one after the other; None: a row has one pair
     """
 
     source: Tensor
     inputs: Tensor
     outputs: Tensor
     tokens: int
+    packing: Packing | None = None
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device. A copy to CUDA is queued: the host goes on to prepare the next update."""
@@ -40,7 +55,8 @@ class Batch:
                 return tensor.pin_memory().to(device, non_blocking=True)
             return tensor.to(device)
 
-        return Batch(place(self.source), place(self.inputs), place(self.outputs), self.tokens)
+        packing = None if self.packing is None else Packing(*map(place, self.packing))
+        return Batch(place(self.source), place(self.inputs), place(self.outputs), self.tokens, packing)
 
 
 class Rows(Sequence):

@@ -25,6 +25,7 @@ class TrainConfig:
     dev_sentences: int = 500  # translated greedily at each evaluation
     max_pair_length: int = 128  # longer pairs (tokens on either side) are left out of training
     bf16: bool = False
+    compile: bool = False  # compile the pass with torch.compile: a minute at the start, then faster on CUDA
     seed: int = 1
     repeats: tuple[tuple[str, float], ...] = field(default=())  # (corpus name, times per epoch); others once
 

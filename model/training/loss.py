@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from attention_atlas.model.nets.blocks import blocks
 from attention_atlas.model.nets.networks import AnyNetwork
+from attention_atlas.model.training.batches import Packing
+from attention_atlas.model.training.packing import decode_packed
 
 
 class SummedLoss(nn.Module):
@@ -18,15 +20,27 @@ class SummedLoss(nn.Module):
         self.model: AnyNetwork = model
         self.label_smoothing: float = label_smoothing
 
-    def forward(self, source: Tensor, inputs: Tensor, outputs: Tensor, *, with_plain: bool = False) -> Tensor:
-        """Return the loss as a scalar. source [batch, source]; inputs, outputs [batch, target].
+    def forward(
+        self,
+        source: Tensor,
+        inputs: Tensor,
+        outputs: Tensor,
+        packing: Packing | None = None,
+        *,
+        with_plain: bool = False,
+    ) -> Tensor:
+        """Return the loss as a scalar. source [batch, source]; inputs, outputs [batch, target]; packing as in Batch.
 
         with_plain: return [2], the loss and the cross-entropy without smoothing, which has no gradient.
         """
-        hidden, _ = self.model.decode(inputs, self.model.encode(source))
+        if packing is None:
+            hidden, _ = self.model.decode(inputs, self.model.encode(source))
+        else:
+            hidden = decode_packed(self.model, source, inputs, packing)
         is_training = torch.is_grad_enabled()
-        if is_training and outputs.device.type != "cpu":
-            # Finding the tokens would wait for the device, which would then wait for the next update.
+        if is_training and (packing is not None or outputs.device.type != "cpu"):
+            # Finding the tokens would wait for a device, which would then wait for the next update, and gives every
+            # packed batch another shape.
             hidden, targets = hidden.flatten(0, 1), outputs.flatten()
         else:
             is_token = outputs != self.model.config.pad_id

@@ -60,6 +60,11 @@ def parse(argv: list[str] | None, description: str, source: Source = CORPORA) ->
     add("--device", help="cpu, cuda or mps")
     add("--bf16", action="store_true", help="bfloat16 autocast")
     add(
+        "--compile",
+        action="store_true",
+        help="compile the network and replay it as CUDA graphs: it takes a minute, and pays in long runs on a GPU",
+    )
+    add(
         "--workers",
         type=integer(0),
         default=0,

@@ -74,6 +74,7 @@ def start_run(args: argparse.Namespace, splits: list[Splits], source: Source) ->
         **settings,
         directions=tuple(args.directions or options.DIRECTIONS),
         bf16=args.bf16,
+        compile=args.compile,
         repeats=tuple(args.repeat),
     )
     sizes = options.sizes(args)

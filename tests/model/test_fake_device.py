@@ -32,7 +32,8 @@ from attention_atlas.model.checks.verify import verify
 from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.train import SummedLoss
-from attention_atlas.model.training.batches import Examples, make_batch
+from attention_atlas.model.training.batches import Batch, Examples, make_batch
+from attention_atlas.model.training.packing import pack
 from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, TINY_LIMITS, build_tiny_model
 from tests.fake_device import FAKES, Fake, fake_device
@@ -169,13 +170,19 @@ def test_every_check_of_the_verify_tab(translator):
     assert results and not [result for result in results if "device" in str(result)]
 
 
-def test_loss_and_gradients(device, tiny_model, tokenizer):
+@pytest.fixture(params=["padded", "packed"])
+def batch(request, tokenizer) -> Batch:
     examples = Examples.encode([*zip(SENTENCES[:4:2], SENTENCES[1:4:2])], tokenizer, "en", max_length=64)
-    batch = make_batch(examples, np.arange(2), tokenizer)
+    if request.param == "padded":
+        return make_batch(examples, np.arange(2), tokenizer)
+    return pack(examples, [np.arange(2)], tokenizer, rows=2, widths=(128, 128))
+
+
+def test_loss_and_gradients(device, tokenizer, batch):
     plain, moved = build_tiny_model(tokenizer), build_tiny_model(tokenizer).to(device)
     on_device = batch.to(device)
-    SummedLoss(plain, 0.1)(batch.source, batch.inputs, batch.outputs).backward()
-    SummedLoss(moved, 0.1)(on_device.source, on_device.inputs, on_device.outputs).backward()
+    SummedLoss(plain, 0.1)(batch.source, batch.inputs, batch.outputs, batch.packing).backward()
+    SummedLoss(moved, 0.1)(on_device.source, on_device.inputs, on_device.outputs, on_device.packing).backward()
     for a, b in zip(plain.parameters(), moved.parameters()):
         torch.testing.assert_close(b.grad.cpu(), a.grad, atol=1e-5, rtol=1e-5)  # there, attention is torch's kernel
 
@@ -195,12 +202,11 @@ class Waits(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_an_update_can_be_queued_before_the_last_one_has_finished(device, tokenizer):
-    examples = Examples.encode([*zip(SENTENCES[:4:2], SENTENCES[1:4:2])], tokenizer, "en", max_length=64)
-    batch, model = make_batch(examples, np.arange(2), tokenizer).to(device), build_tiny_model(tokenizer).to(device)
-    loss = SummedLoss(model.train(), 0.1)
+def test_an_update_can_be_queued_before_the_last_one_has_finished(device, tokenizer, batch):
+    batch = batch.to(device)
+    loss = SummedLoss(build_tiny_model(tokenizer).to(device).train(), 0.1)
     with Waits() as waits:
-        summed = loss(batch.source, batch.inputs, batch.outputs)
+        summed = loss(batch.source, batch.inputs, batch.outputs, batch.packing)
         summed.backward()
     assert not waits.calls
     with Waits() as waits:
