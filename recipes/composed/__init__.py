@@ -1,1 +1,1 @@
-"""Everyday sentence pairs, composed in German and English at once from a lexicon of this project."""
+"""Everyday sentence pairs, composed from a lexicon of this project: German or French with English."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recipes.composed import english, german
-from recipes.composed.clauses import Clause, joined
+from recipes.composed import english, french
+from recipes.composed.clauses import Clause
 from recipes.composed.drawn import Clauses
-from recipes.composed.english_order import in_english
 from recipes.composed.german_order import in_german
-from recipes.composed.lexicon import Complement, Entry
 from recipes.composed.phrases import Kind, Phrase
+from recipes.composed.texts import Texts, joined
 
-IT = Phrase({"nom": "es"}, ("it", "it"), "n", (2, 2), ("sein", "its", "itself"), kind=Kind.PRONOUN)
+IT = Phrase(
+    Texts(de=lambda: {"nom": "es"}, en=lambda: ("it", "it"), fr=french.Nominal),
+    "n",
+    (2, 2),
+    ("sein", "its", "itself"),
+    kind=Kind.PRONOUN,
+)
 DESCRIBED = (
     ("person",), ("person",), ("food", "drink"), ("clothes", "thing"), ("building", "vehicle"),
     ("event", "text", "media"), ("animal", "child"),
@@ -24,37 +29,42 @@ FOUND = (("food", "drink"), ("building",), ("thing", "furniture"), ("event",), (
 class Being(Clauses):
     """Draws sentences with to be, and of the weather."""
 
-    def description(self) -> tuple[str, str]:
+    def description(self) -> Texts:
         subject = self.phrases.subject(self.pick(DESCRIBED))
         adjective = self.pick(self.phrases.adjectives(subject.classes) or self.lexicon.described["person"])
-        degree = self.pick((("", ""), *self.lexicon.openings["degree"]))
+        de, en, fr = self.pick((("", "", ""), *self.lexicon.openings["degree"]))
         entry = self.lexicon.simple(
-            joined([degree[0], adjective.base, "sein"]), joined(["be", degree[1], adjective.english]), "stative"
+            joined([de, adjective.base, "sein"]),
+            joined(["be", en, adjective.english]),
+            joined(["être", fr, adjective.french.mark]),
+            "stative",
         )
         return self.make_statement(
             self.clause(("habit", "told", "told", "will"), subject=subject, entry=entry, plain=True)
         )
 
-    def occupation(self) -> tuple[str, str]:
+    def occupation(self) -> Texts:
         """ "Mein Bruder ist Krankenpfleger.", "Sie arbeitet seit Montag als Köchin."."""
         subject = self.phrases.subject(("person",))
         while subject.person[0] > 2 or "job" in subject.classes:
             subject = self.phrases.subject(("person",))
         jobs = [n for n in self.lexicon.by_class["job"] if subject.gender not in "mf" or n.gender == subject.gender]
-        noun = self.pick(jobs)
+        noun = self.pick(jobs) if subject.gender in "mf" else self.phrases.usual(self.pick(jobs))
         job = f"{english.article(noun.english)} {noun.english}"
         if self.chance(0.5):
-            place = self.pick(self.lexicon.places).at if self.chance(0.3) else ("", "")
+            place = self.pick(self.lexicon.places).at if self.chance(0.3) else ("", "", "")
             entry = self.lexicon.simple(
-                joined(["als", noun.singular, place[0], "arbeiten"]), joined(["work as", job, place[1]])
+                joined(["als", noun.singular, place[0], "arbeiten"]),
+                joined(["work as", job, place[1]]),
+                joined(["travailler comme", noun.french.singular, place[2]]),
             )
             return self.make_statement(
                 replace(self.clause(("habit", "since", "told"), subject=subject, entry=entry), place=None)
             )
-        entry = self.lexicon.simple(f"{noun.singular} sein", f"be {job}", "stative")
+        entry = self.lexicon.simple(f"{noun.singular} sein", f"be {job}", f"être {noun.french.singular}", "stative")
         return self.make_statement(self.clause(("habit", "told", "since"), subject=subject, entry=entry, plain=True))
 
-    def comparison(self) -> tuple[str, str]:
+    def comparison(self) -> Texts:
         classes = self.pick(COMPARED)
         while True:
             first, second = (
@@ -64,34 +74,37 @@ class Being(Clauses):
                 break
         adjective = self.pick(known)
         if self.chance(0.35):
-            denied = self.pick((("genauso", "as"), ("nicht so", "not as")))
+            denied = self.pick((("genauso", "as", "aussi"), ("nicht so", "not as", "pas aussi")))
             de, en = f"{denied[0]} {adjective.base} wie", f"{denied[1]} {adjective.english} as"
+            fr = f"{denied[2]} {adjective.french.mark}"
         else:
-            much = self.pick((("", ""), ("viel", "much"), ("etwas", "a bit")))
+            much = self.pick((("", "", ""), ("viel", "much", "bien"), ("etwas", "a bit", "un peu")))
             de = joined([much[0], adjective.comparative, "als"])
             en = joined([much[1], adjective.english_comparative, "than"])
-        entry = self.lexicon.simple(f"{de} {second.german['nom']} sein", f"be {en} {second.english[1]}", "stative")
-        return self.make_statement(self.clause(("habit", "told"), subject=first, entry=entry, plain=True))
+            fr = joined([much[2], adjective.french_comparative])
+        entry = self.lexicon.simple(
+            f"{de.replace(' ', '_')}+n:{classes[0]} sein", f"be {en} 1", f"être {fr} que:1", "stative"
+        )
+        return self.make_statement(Clause(first, entry, (second,), self.pick_tense(entry, ("habit", "told"))))
 
-    def there_is(self) -> tuple[str, str]:
+    def there_is(self) -> Texts:
         classes = self.pick(FOUND)
         kind = self.pick(("ein", "kein", "ein"))
         phrase = replace(self.phrases.noun_phrase(classes, None, kind=kind), definite=False)
         negation = "" if kind != "kein" else self.pick(("kein", "kein mehr"))
         if negation == "kein mehr":
             phrase = phrase.no_longer
-        subject = replace(IT, english=("there", "there"), person=(2, phrase.person[1]))
-        verb = german.Verb("", "geben", "gibt", "gab", "gegeben", "haben")
-        complement = Complement("", "acc", classes)
-        entry = Entry(("it",), (complement,), verb, english.Verb("be", "was", "been"), ("1",), frozenset({"stative"}))
+        subject = replace(IT.reworded(en=lambda: ("there", "there")), person=(2, phrase.person[1]))
+        entry = self.lexicon.simple(f"a:{classes[0]} geben", "be 1", "y avoir 1", "stative")
         place = self.pick(self.lexicon.places).at
         clause = Clause(subject, entry, (phrase,), self.pick(("habit", "told", "will")), negation, place=place)
         bare = replace(clause, place=None)
+        texts = self.make_statement(clause)
         if clause.tense == "will" or self.chance(0.5):
-            return f"{place[0]} {in_german(bare, 'question')}.", in_english(clause, "main") + "."
-        return f"{in_german(bare, 'main')} {place[0]}.", in_english(clause, "main") + "."
+            return replace(texts, de=lambda: f"{place[0]} {in_german(bare, 'question')}.")
+        return replace(texts, de=lambda: f"{in_german(bare, 'main')} {place[0]}.")
 
-    def weather(self) -> tuple[str, str]:
+    def weather(self) -> Texts:
         entry = self.pick(self.lexicon.weather)
         tenses = (
             ("past", "told", "future", "will", "can") if entry.english.base == "be" else ("past", "told", "will", "now")

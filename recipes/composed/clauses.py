@@ -1,4 +1,4 @@
-"""A clause in both languages before it is put into words: a verb with its arguments, tense and negation."""
+"""A clause before it is put into words: a verb with its arguments, tense and negation."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ SUBJUNCTIVES = {
     "ought": ("sollten", "should"),
     "advised": ("solle", "should"),
 }
+# German; English, before the verb and at the end; French, after the finite verb.
 NEGATIONS = {
-    "": ("", "", ""),
-    "not": ("nicht", "not", ""),
-    "never": ("nie", "never", ""),
-    "never yet": ("noch nie", "never", ""),
-    "no more": ("nicht mehr", "not", "anymore"),
-    "not yet": ("noch nicht", "not", "yet"),
-    "kein": ("", "not", ""),
-    "kein mehr": ("", "not", "anymore"),
+    "": ("", "", "", ""),
+    "not": ("nicht", "not", "", "pas"),
+    "never": ("nie", "never", "", "jamais"),
+    "never yet": ("noch nie", "never", "", "encore jamais"),
+    "no more": ("nicht mehr", "not", "anymore", "plus"),
+    "not yet": ("noch nicht", "not", "yet", "pas encore"),
+    "kein": ("", "not", "", "pas"),
+    "kein mehr": ("", "not", "anymore", "plus"),
 }
 WITHOUT = ("kein", "kein mehr")  # negations whose German word stands with the object
 
@@ -47,9 +48,10 @@ class Clause:
 
     tense: "past" (German perfect), "told" (preterite), "perfect" (English perfect as well), "pluperfect", "habit" (the
     present), "now", "since", "future" (German present), "will", or a key of the tables of modal verbs above.
-    negation: a key of NEGATIONS. place: in both languages. front: the first element of a German main clause: "subject",
-    "adverbial" (also in English) or "object". gap: the number of the complement that the pronoun of a relative clause
-    or question replaces, -1 for the subject. mid: a word such as "already" in the middle of both.
+    negation: a key of NEGATIONS. place: in all languages. front: the first element of a German main clause: "subject",
+    "adverbial" (also in English and French) or "object". gap: the number of the complement that the pronoun of a
+    relative clause or question replaces, -1 for the subject; its argument is what the pronoun stands for, with which a
+    French participle agrees. mid: a word such as "already" in the middle of the sentence, in all languages.
     """
 
     subject: Phrase
@@ -58,12 +60,15 @@ class Clause:
     tense: str
     negation: str = ""
     adverbials: tuple[Adverbial, ...] = ()
-    place: tuple[str, str] | None = None
+    place: tuple[str, str, str] | None = None
     front: str = "subject"
     gap: int | None = None
     passive: bool = False
-    mid: tuple[str, str] | None = None
+    mid: tuple[str, str, str] | None = None
 
-
-def joined(words: list[str]) -> str:
-    return " ".join(word for word in words if word)
+    @property
+    def opening(self) -> Adverbial | None:
+        """The adverbial at the start of a main clause in English and French: a comment, or the one in front."""
+        if self.front == "adverbial" and self.adverbials and not self.adverbials[0].is_frequency:
+            return self.adverbials[0]
+        return next((adverbial for adverbial in self.adverbials if "mood" in adverbial.kinds), None)

@@ -8,9 +8,11 @@ import numpy as np
 
 from recipes.composed.clauses import Clause
 from recipes.composed.english_order import in_english
+from recipes.composed.french_order import in_french
 from recipes.composed.german_order import in_german
 from recipes.composed.lexicon import Adverbial, Entry, Lexicon
 from recipes.composed.phrases import HUMAN, Kind, Phrase, Phrases
+from recipes.composed.texts import Texts
 from recipes.slots.fillers import Fillers
 
 # The adverbials of each tense, and the weight of each tense.
@@ -24,10 +26,13 @@ WILLED = ("want", "would like", "wanted", "may", "was allowed")  # only somebody
 FIRST = frozenset({"past", "future", "habit", "now", "since", "reason"})  # adverbials that often begin a sentence
 FINISHED = ("past", "told", "perfect", "could", "had to")
 MIDS = {
-    "perfect": (("schon", "already"), ("bereits", "already"), ("gerade", "just"), ("endlich", "finally")),
-    "past": (("endlich", "finally"), ("sogar", "even"), ("fast", "almost")),
-    "habit": (("auch", "also"), ("nur", "only")),
-}
+    "perfect": (
+        ("schon", "already", "déjà"), ("bereits", "already", "déjà"), ("gerade", "just", "venir de"),
+        ("endlich", "finally", "enfin"),
+    ),
+    "past": (("endlich", "finally", "enfin"), ("sogar", "even", "même"), ("fast", "almost", "presque")),
+    "habit": (("auch", "also", "aussi"), ("nur", "only", "seulement")),
+}  # fmt: skip
 
 
 class NoVerb(LookupError):
@@ -58,7 +63,7 @@ class Clauses:
         if entry is None:
             entry = self.entry(subject)
         subject = subject or self.phrases.subject(entry.subjects)
-        tense = self._tense(entry, tenses)
+        tense = self.pick_tense(entry, tenses)
         arguments = tuple(self.phrases.object(c.classes, subject) for c in entry.complements)
         clause = Clause(subject, entry, arguments, tense, gap=gap)
         if {"to", "at"} & set(entry.middle):
@@ -68,9 +73,12 @@ class Clauses:
             clause = self._adverbials(self._negated(clause) if self.chance(0.16) else clause)
         return replace(clause, front=front) if front else clause
 
-    def make_statement(self, clause: Clause) -> tuple[str, str]:
-        """Return the clause as a statement in both languages."""
-        return in_german(clause, "main") + ".", in_english(clause, "main") + "."
+    def make_statement(self, clause: Clause) -> Texts:
+        return Texts(
+            de=lambda: in_german(clause, "main") + ".",
+            en=lambda: in_english(clause, "main") + ".",
+            fr=lambda: in_french(clause, "main") + ".",
+        )
 
     def entry(self, subject: Phrase | None) -> Entry:
         """Draw a verb that fits the subject. Raises NoVerb if there is none."""
@@ -82,7 +90,7 @@ class Clauses:
             raise NoVerb(f"no verb for {subject.english[0]}")
         return self.pick(self.lexicon.verbs_of[self.pick(known, [len(self.lexicon.verbs_of[name]) for name in known])])
 
-    def _tense(self, entry: Entry, tenses) -> str:
+    def pick_tense(self, entry: Entry, tenses) -> str:
         allowed = [t for t in tenses if not (t in ("now", "since") and {"event", "idiom", "stative"} & entry.flags)]
         if not HUMAN & set(entry.subjects) or "stative" in entry.flags:
             allowed = [t for t in allowed if t not in WILLED] or ["told"]

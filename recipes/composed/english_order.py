@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from recipes.composed import english
-from recipes.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
+from recipes.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause
 from recipes.composed.lexicon import Adverbial
+from recipes.composed.texts import joined
 
 CONTRACTED = {"can": "can't", "will": "won't", "am": "aren't"}
 BE, HAVE, DO = (english.Verb(*forms.split()) for forms in ("be was been", "have had had", "do did done"))
@@ -19,12 +20,12 @@ def in_english(clause: Clause, order: str) -> str:
     """order: "main"; "question" (an auxiliary begins it); "to" and "ing" (an infinitive); "bare" (without its subject);
     "open" (without subject and auxiliary, to share those of the clause before, or to ask for something)."""
     words = group(clause)
-    _, negation, ending = NEGATIONS[clause.negation]
+    _, negation, ending, _ = NEGATIONS[clause.negation]
     subject = clause.subject.english[0] if clause.gap != -1 else ""
     if clause.subject.relative and clause.gap != -1:
-        subject += " " + clause.subject.relative[1]
+        subject += " " + clause.subject.relative.en()
     mid = [clause.mid[1]] if clause.mid and clause.mid[1] else []
-    mid += [a.english for a in clause.adverbials if _within(a)]
+    mid += [a.english for a in clause.adverbials if a.is_frequency]
     if order in ("to", "ing", "open"):
         verb = clause.entry.english
         head = {"to": ["to", verb.base], "ing": [verb.ing], "open": [verb.base]}[order]
@@ -53,24 +54,18 @@ def _base(clause: Clause) -> str:
     return modal[1][0] if modal else clause.entry.english.base
 
 
-def _within(adverbial: Adverbial) -> bool:
-    return "often" in adverbial.kinds and adverbial.english != "sometimes"
-
-
 def _front_english(clause: Clause, order: str) -> tuple[list[str], list[str]]:
-    """Return the adverbials before and after a main clause; comments always come first."""
-    comments = [a for a in clause.adverbials if "mood" in a.kinds]
-    if clause.front == "adverbial" and clause.adverbials and not _within(clause.adverbials[0]):
-        comments = [clause.adverbials[0]]
-    if order != "main" or not comments:
+    """Return the adverbials before and after a main clause."""
+    opening = clause.opening
+    if order != "main" or not opening:
         return [], _ends(clause, None)
-    comma = "" if comments[0].english == "maybe" else ","
-    return [comments[0].english + comma], _ends(clause, comments[0])
+    comma = "" if opening.english == "maybe" else ","
+    return [opening.english + comma], _ends(clause, opening)
 
 
 def _ends(clause: Clause, fronted: Adverbial | None) -> list[str]:
     place = [clause.place[1]] if clause.place and not {"TO", "AT"} & set(clause.entry.pattern) else []
-    last = [a.english for a in reversed(clause.adverbials) if a is not fronted and not _within(a)]
+    last = [a.english for a in reversed(clause.adverbials) if a is not fronted and not a.is_frequency]
     return [*place, *last]
 
 
@@ -85,7 +80,7 @@ def _rest(clause: Clause) -> list[str]:
             if index == clause.gap or (clause.passive and complement.case == "acc" and not complement.preposition):
                 continue
             phrase = clause.arguments[index]
-            words.append(phrase.english[1] + (f" {phrase.relative[1]}" if phrase.relative else ""))
+            words.append(phrase.english[1] + (f" {phrase.relative.en()}" if phrase.relative else ""))
         elif part == "POSS":
             words.append(subject.own[1])
         elif part == "SELF":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from recipes.composed import german
-from recipes.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause, joined
+from recipes.composed.clauses import MODALS, NEGATIONS, PAST_MODALS, SUBJUNCTIVES, Clause
 from recipes.composed.lexicon import Complement
 from recipes.composed.phrases import Kind
+from recipes.composed.texts import joined
 
 
 def in_german(clause: Clause, order: str) -> str:
@@ -15,9 +16,9 @@ def in_german(clause: Clause, order: str) -> str:
     pronouns, early, late = _middle(clause, NEGATIONS[clause.negation][0])
     subject = clause.subject.german["nom"] if clause.gap != -1 else ""
     own = clause.subject.relative if clause.gap != -1 else None
-    behind = f", {own[0]}," if own else ""
+    behind = f", {own.de()}," if own else ""
     tail = "".join(
-        f", {phrase.relative[0]}," for i, phrase in enumerate(clause.arguments) if phrase.relative and i != clause.gap
+        f", {phrase.relative.de()}," for i, phrase in enumerate(clause.arguments) if phrase.relative and i != clause.gap
     )
     if order == "zu":
         return joined([*pronouns, *early, *late, clause.entry.german.with_zu]) + tail

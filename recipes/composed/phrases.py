@@ -1,33 +1,44 @@
-"""Noun phrases and pronouns in both languages, drawn at random."""
+"""Noun phrases and pronouns in all languages, drawn at random."""
 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 
-from recipes.composed import german
+from recipes.composed import french, german
 from recipes.composed.english import article
-from recipes.composed.lexicon import Adjective, Lexicon, Noun
+from recipes.composed.lexicon import Adjective, Lexicon, NotInFrench, Noun
+from recipes.composed.texts import Texts, joined
 from recipes.slots.fillers import Fillers
 
-# German and English forms by case; the person in each language (0 to 5: I, you, he, we, you all, they).
+# German and English forms by case, possessives and the reflexive; the person in German, English and French (0 to 5: I,
+# you, he, we, you all, they).
 PRONOUNS = {
-    "ich": (0, "ich mich mir", "I me", "mein my myself"),
-    "du": (1, "du dich dir", "you you", "dein your yourself"),
-    "er": (2, "er ihn ihm", "he him", "sein his himself"),
-    "sie": (2, "sie sie ihr", "she her", "ihr her herself"),
-    "wir": (3, "wir uns uns", "we us", "unser our ourselves"),
-    "ihr": (4, "ihr euch euch", "you you", "euer your yourselves"),
-    "sie alle": (5, "sie sie ihnen", "they them", "ihr their themselves"),
-    "Sie": (5, "Sie Sie Ihnen", "you you", "Ihr your yourself"),
+    "ich": ("ich mich mir", "I me", "mein my myself", (0, 0, 0)),
+    "du": ("du dich dir", "you you", "dein your yourself", (1, 1, 1)),
+    "er": ("er ihn ihm", "he him", "sein his himself", (2, 2, 2)),
+    "sie": ("sie sie ihr", "she her", "ihr her herself", (2, 2, 2)),
+    "wir": ("wir uns uns", "we us", "unser our ourselves", (3, 3, 3)),
+    "ihr": ("ihr euch euch", "you you", "euer your yourselves", (4, 4, 4)),
+    "sie alle": ("sie sie ihnen", "they them", "ihr their themselves", (5, 5, 5)),
+    "Sie": ("Sie Sie Ihnen", "you you", "Ihr your yourself", (5, 1, 4)),
 }
-NUMBERS = (("zwei ", "two"), ("drei ", "three"), ("vier ", "four"), ("fünf ", "five"), ("zehn ", "ten"))
+NUMBERS = (
+    ("zwei ", "two", "deux"), ("drei ", "three", "trois"), ("vier ", "four", "quatre"), ("fünf ", "five", "cinq"),
+    ("zehn ", "ten", "dix"),
+)  # fmt: skip
 DETERMINERS = {"def": "the", "": "", "jed": "every", "all": "all the"}
+FRENCH_DETERMINERS = {
+    "def": "le", "dies": "ce", "jed": "chaque", "all": "tout", "ein": "un", "kein": "un", "": "du",
+}  # fmt: skip
+ABSTRACT = frozenset({"event", "idea", "illness", "sport", "weather"})  # "avoir la grippe", but "boire du lait"
+TITLES = {"male": ("Herr ", "Herrn ", "Mr. ", "M."), "female": ("Frau ", "Frau ", "Mrs. ", "Mme")}
 UNOWNED = frozenset({"Mann", "Frau", "Freund", "Freundin", "Junge", "Mädchen"})  # "meine Frau" is no woman but a wife
 HUMAN = frozenset({"person", "job", "family", "child"})
 
@@ -40,11 +51,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase or pronoun. german: by case; english: as subject and as object; gender m, f, n, p; person: 0 to 5
-    in each language; own: its possessive in both and its English reflexive pronoun; relative: a clause behind it."""
+    """A noun phrase or pronoun. forms: in German by case, in English as subject and as object, in French a Nominal;
+    gender: m, f, n, p in German; person: 0 to 5 in German and English; own: its possessive in both and its English
+    reflexive pronoun; relative: a clause behind it."""
 
-    german: dict[str, str]
-    english: tuple[str, str]
+    forms: Texts
     gender: str
     person: tuple[int, int]
     own: tuple[str, str, str]
@@ -52,12 +63,24 @@ class Phrase:
     definite: bool = True
     human: bool = False
     classes: frozenset[str] = frozenset()
-    relative: tuple[str, str] | None = None
+    relative: Texts | None = None
+
+    @cached_property
+    def german(self) -> dict[str, str]:
+        return self.forms.de()
+
+    @cached_property
+    def english(self) -> tuple[str, str]:
+        return self.forms.en()
+
+    @cached_property
+    def french(self) -> french.Nominal:
+        return self.forms.fr()
 
     @property
     def no_longer(self) -> Phrase:
         """ "kein Brot mehr": of a phrase with "kein"."""
-        return replace(self, german={case: f"{form} mehr" for case, form in self.german.items()})
+        return self.reworded(de=lambda: {case: f"{form} mehr" for case, form in self.german.items()})
 
     @property
     def possessive(self) -> str:
@@ -65,12 +88,19 @@ class Phrase:
         text = self.english[0]
         return text + ("'" if text.endswith("s") and self.person[1] == 5 else "'s")
 
+    def reworded(self, **forms: Callable) -> Phrase:
+        """Return the phrase with other forms in some languages."""
+        return replace(self, forms=replace(self.forms, **forms))
+
 
 class Phrases:
     """Draws phrases from a lexicon."""
 
     def __init__(self, lexicon: Lexicon, fillers: Fillers, random: np.random.Generator) -> None:
         self.lexicon, self.fillers, self.random = lexicon, fillers, random
+        # What English leaves open in French: whether nouns such as "doctor" are mostly masculine, and whether pronouns
+        # are feminine where they can be ("je suis contente", "elles").
+        self.masculine_nouns = self.feminine_pronouns = False
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -95,14 +125,16 @@ class Phrases:
         return self.noun_phrase(classes, None)
 
     def pronoun(self, key: str) -> Phrase:
-        person, forms, english, own = PRONOUNS[key]
-        gender = {"er": "m", "sie": "f"}.get(key, "p")
-        german_forms = dict(zip(("nom", "acc", "dat"), forms.split()))
+        forms, english, own, person = PRONOUNS[key]
+        feminine, plural = key == "sie" or (self.feminine_pronouns and key != "er"), key in ("wir", "ihr", "sie alle")
         return Phrase(
-            german_forms,
-            tuple(english.split()),
-            gender,
-            (person, 1 if key == "Sie" else person),
+            Texts(
+                de=lambda: dict(zip(("nom", "acc", "dat"), forms.split())),
+                en=lambda: tuple(english.split()),
+                fr=lambda: french.Nominal(person=person[2], feminine=feminine, plural=plural),
+            ),
+            {"er": "m", "sie": "f"}.get(key, "p"),
+            person[:2],
             tuple(own.split()),
             kind=Kind.PRONOUN,
             human=True,
@@ -110,24 +142,29 @@ class Phrases:
 
     def name(self) -> Phrase:
         kind = self.pick(("male", "female"))
-        filler = self.fillers.sample(kind, self.random)
-        de, en = filler["de"], filler["en"]
+        filler, titles = self.fillers.sample(kind, self.random), ("",) * 4
         if self.chance(0.15):
-            family = self.fillers.sample("family", self.random)
-            title = ("Herr", "Herrn", "Mr.") if kind == "male" else ("Frau", "Frau", "Mrs.")
-            forms = {"nom": f"{title[0]} {family['de']}"} | dict.fromkeys(("acc", "dat"), f"{title[1]} {family['de']}")
-            en = f"{title[2]} {family['en']}"
-        else:
-            forms = dict.fromkeys(("nom", "acc", "dat"), de)
-        own = ("sein", "his", "himself") if kind == "male" else ("ihr", "her", "herself")
-        return Phrase(forms, (en, en), kind[0], (2, 2), own, kind=Kind.NAME, human=True)
+            filler, titles = self.fillers.sample("family", self.random), TITLES[kind]
+        subject, oblique, mister, monsieur = titles
+        return Phrase(
+            Texts(
+                de=lambda: {"nom": subject + filler["de"]} | dict.fromkeys(("acc", "dat"), oblique + filler["de"]),
+                en=lambda: (mister + filler["en"],) * 2,
+                fr=lambda: french.Nominal(french.name(filler["fr"]), kind == "female", determiner=monsieur),
+            ),
+            kind[0],
+            (2, 2),
+            ("sein", "his", "himself") if kind == "male" else ("ihr", "her", "herself"),
+            kind=Kind.NAME,
+            human=True,
+        )
 
     def object(self, classes: tuple[str, ...], subject: Phrase) -> Phrase:
         """Draw an object, which may belong to the subject."""
         if HUMAN & set(classes) and self.chance(0.35):
             if self.chance(0.4):
                 return self.name()
-            others = [key for key in PRONOUNS if PRONOUNS[key][0] != subject.person[0] and key not in ("Sie", "sie")]
+            others = [key for key in PRONOUNS if PRONOUNS[key][3][0] != subject.person[0] and key not in ("Sie", "sie")]
             return self.pronoun(self.pick(others))
         return self.noun_phrase(classes, subject)
 
@@ -135,7 +172,13 @@ class Phrases:
         known = [name for name in classes if self.lexicon.by_class.get(name)]
         if not known:
             raise LookupError(f"no noun of the classes {classes}")
-        return self.pick(self.lexicon.by_class[self.pick(known)])
+        return self.usual(self.pick(self.lexicon.by_class[self.pick(known)]))
+
+    def usual(self, noun: Noun) -> Noun:
+        """Return a noun, or mostly the masculine one with the same English word: "médecin"."""
+        if self.masculine_nouns and noun.gender == "f" and self.chance(0.75):
+            return self.lexicon.masculine.get(noun.english, noun)
+        return noun
 
     def noun_phrase(self, classes: tuple[str, ...], owner: Phrase | None, *, kind: str | None = None) -> Phrase:
         """Draw a noun with a determiner, sometimes with an adjective, a number or a possessor."""
@@ -162,49 +205,22 @@ class Phrases:
     ) -> Phrase:
         gender = "p" if plural else noun.gender
         many = (plural and bool(noun.english_plural)) or not noun.english
-        mass = not noun.english_plural
-        word = noun.english_plural if many else noun.english
-        described = f"{adjective.english} {word}" if adjective else word
-        number = ""
-        if kind == "number":
-            kind, number = self.pick(NUMBERS)
-        if possessor is not None:
-            before, kind = possessor.own[1], possessor.own[0]
-        elif number:
-            before = number
-        elif kind == "dies":
-            before = "these" if many else "this"
-        elif kind == "ein":
-            before = "some" if many or mass else article(described)
-        elif kind == "kein":
-            before = "any" if many or mass else article(described)
-        else:
-            before = DETERMINERS.get(kind, "")
-        forms = {
-            case: " ".join(
-                part
-                for part in (
-                    german.determiner(kind, case, gender),
-                    adjective and german.adjective(adjective.stem, kind, case, gender),
-                    german.noun(noun.singular, noun.plural, noun.weak, case, gender),
-                )
-                if part
-            )
-            for case in german.DEFINITE
-        }
-        english = f"{before} {described}".strip()
         human = "person" in noun.classes
         own = {"m": ("sein", "his", "himself"), "f": ("ihr", "her", "herself"), "p": ("ihr", "their", "themselves")}
         own["n"] = ("sein", "its", "itself")
         if gender in "mf" and not human:
             own[gender] = (own[gender][0], "its", "itself")
+        number = self.pick(NUMBERS) if kind == "number" else None
         return Phrase(
-            forms,
-            (english, english),
+            Texts(
+                de=lambda: _german(noun, gender, number[0] if number else kind, possessor, adjective),
+                en=lambda: (_english(noun, many, number[1] if number else kind, possessor, adjective),) * 2,
+                fr=lambda: _french(noun, plural, number[2] if number else kind, possessor, adjective),
+            ),
             gender,
             (5 if gender == "p" else 2, 5 if many else 2),
             own["p"] if many else own[gender],
-            definite=kind not in ("", "ein", "kein") and not number,
+            definite=kind not in ("", "ein", "kein", "number"),
             human=human,
             classes=noun.classes,
         )
@@ -236,6 +252,63 @@ class Phrases:
         owner = self.noun_phrase(("family", "job"), None, kind="own")
         if owner.person[0] == 5:
             return owned
-        forms = {case: f"{form} {owner.german['gen']}" for case, form in owned.german.items()}
-        english = f"{owner.possessive} {owned.english[0].partition(' ')[2]}"
-        return replace(owned, german=forms, english=(english, english))
+        return owned.reworded(
+            de=lambda: {case: f"{form} {owner.german['gen']}" for case, form in owned.german.items()},
+            en=lambda: (f"{owner.possessive} {owned.english[0].partition(' ')[2]}",) * 2,
+            fr=lambda: replace(owned.french, words=f"{owned.french.words} {owner.french.after('de')}"),
+        )
+
+
+def _german(
+    noun: Noun, gender: str, kind: str, possessor: Phrase | None, adjective: Adjective | None
+) -> dict[str, str]:
+    """Return the forms of a noun phrase by case. kind: as for german.determiner, or "own"."""
+    kind = possessor.own[0] if possessor else kind
+    return {
+        case: joined(
+            [
+                german.determiner(kind, case, gender),
+                german.adjective(adjective.stem, kind, case, gender) if adjective else "",
+                german.noun(noun.singular, noun.plural, noun.weak, case, gender),
+            ]
+        )
+        for case in german.DEFINITE
+    }
+
+
+def _english(noun: Noun, many: bool, kind: str, possessor: Phrase | None, adjective: Adjective | None) -> str:
+    described = joined([adjective.english if adjective else "", noun.english_plural if many else noun.english])
+    if possessor:
+        kind = possessor.own[1]
+    elif kind == "dies":
+        kind = "these" if many else "this"
+    elif kind in ("ein", "kein"):
+        mass = {"ein": "some", "kein": "any"}[kind]
+        kind = mass if many or not noun.english_plural else article(described)
+    return joined([DETERMINERS.get(kind, kind), described])
+
+
+def _french(
+    noun: Noun, plural: bool, kind: str, possessor: Phrase | None, adjective: Adjective | None
+) -> french.Nominal:
+    if not noun.french:
+        raise NotInFrench(noun.english or noun.english_plural)
+    singular, many = noun.french.singular, noun.french.plural
+    # Where English has one number only, its word says nothing of the number.
+    plural = not singular or (plural and bool(many and noun.english_plural))
+    words, feminine = many if plural else singular, noun.french.feminine
+    if adjective:
+        words = french.described(words, adjective.french, feminine, plural)
+    if possessor:
+        kind = french.POSSESSIVES[possessor.french.person]
+    elif not kind and not plural and ABSTRACT & noun.classes:
+        kind = "def"
+    return french.Nominal(
+        words,
+        feminine,
+        plural,
+        5 if plural else 2,
+        FRENCH_DETERMINERS.get(kind, kind),
+        mass=not many,
+        described=adjective is not None and adjective.french.precedes,
+    )

@@ -100,8 +100,10 @@ def test_composed_sentences_are_added_in_both_directions_of_their_languages(toke
         epoch = mixed.epoch(0)
         assert len(epoch.source) == len(mixed) == expected
         assert len({tuple(ids) for ids in epoch.source}) > 0.8 * expected
-    french = [Corpus("own", ("en", "fr"), (("Tom is asleep.", "Tom dort."),))]
-    assert len(mixture(tokenizer, french, directions=("en-fr",), composed_pairs=30).epoch(0).source) == 1
+    for languages, expected in {("en", "fr"): 31, ("de", "fr"): 1}.items():
+        french = [Corpus("own", languages, (("Tom is asleep.", "Tom dort."),))]
+        mixed = mixture(tokenizer, french, directions=("-".join(languages),), composed_pairs=30)
+        assert len(mixed.epoch(0).source) == expected
 
 
 def test_no_generated_example_equals_a_held_out_sentence(tokenizer):
