@@ -34,7 +34,7 @@ test: lint browser mcp proxy
 
 test-all: lint types browser mcp proxy wheels $(VENV)/gradio/.done
 	$(PYTEST) -m "not endure" $(ARGS)
-	$(subst $(BIN),$(VENV)/gradio/bin,$(PYTEST)) -m "gradio and not long and not endure" tests/page tests/server
+	$(subst $(BIN),$(VENV)/gradio/bin,$(PYTEST)) -m "gradio and not long and not endure" tests/page/test_*.py tests/page/lab/test_tabs.py tests/server
 
 endure: lint browser proxy
 	$(PYTEST) -m endure $(ARGS)
