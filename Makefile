@@ -1,7 +1,7 @@
 # make app        install and serve on http://127.0.0.1:7860   (PORT=7861, ARGS="--device cpu")
 # make test       install with the browser, lint, and test everything in minutes  (ARGS="-k attention")
-# make test-all   also run make types, make wheels, the tests marked long, and those of the whole page under the oldest
-#                 supported Gradio; SCREENSHOTS=1 make test-all writes pictures of the page into screenshots/
+# make test-all   also run make types, make wheels, the tests marked long, and those of the page's shell, tabs and
+#                 endpoints under the oldest supported Gradio; SCREENSHOTS=1 make test-all writes pictures of the page into screenshots/
 # make endure     run thousands of cases where test-all runs hundreds
 PYTHON ?= python3
 VENV ?= .venv
