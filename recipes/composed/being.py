@@ -36,7 +36,7 @@ class Being(Clauses):
         entry = self.lexicon.simple(
             joined([de, adjective.base, "sein"]),
             joined(["be", en, adjective.english]),
-            joined(["être", fr, adjective.french.mark]),
+            joined(["être", fr, adjective.french.pattern]),
             "stative",
         )
         return self.make_statement(
@@ -49,7 +49,7 @@ class Being(Clauses):
         while subject.person[0] > 2 or "job" in subject.classes:
             subject = self.phrases.subject(("person",))
         jobs = [n for n in self.lexicon.by_class["job"] if subject.gender not in "mf" or n.gender == subject.gender]
-        noun = self.pick(jobs) if subject.gender in "mf" else self.phrases.usual(self.pick(jobs))
+        noun = self.pick(jobs) if subject.gender in "mf" else self.phrases.prefer_masculine(self.pick(jobs))
         job = f"{english.article(noun.english)} {noun.english}"
         if self.chance(0.5):
             place = self.pick(self.lexicon.places).at if self.chance(0.3) else ("", "", "")
@@ -76,7 +76,7 @@ class Being(Clauses):
         if self.chance(0.35):
             denied = self.pick((("genauso", "as", "aussi"), ("nicht so", "not as", "pas aussi")))
             de, en = f"{denied[0]} {adjective.base} wie", f"{denied[1]} {adjective.english} as"
-            fr = f"{denied[2]} {adjective.french.mark}"
+            fr = f"{denied[2]} {adjective.french.pattern}"
         else:
             much = self.pick((("", "", ""), ("viel", "much", "bien"), ("etwas", "a bit", "un peu")))
             de = joined([much[0], adjective.comparative, "als"])
@@ -94,7 +94,7 @@ class Being(Clauses):
         negation = "" if kind != "kein" else self.pick(("kein", "kein mehr"))
         if negation == "kein mehr":
             phrase = phrase.no_longer
-        subject = replace(IT.reworded(en=lambda: ("there", "there")), person=(2, phrase.person[1]))
+        subject = replace(IT.with_forms(en=lambda: ("there", "there")), person=(2, phrase.person[1]))
         entry = self.lexicon.simple(f"a:{classes[0]} geben", "be 1", "y avoir 1", "stative")
         place = self.pick(self.lexicon.places).at
         clause = Clause(subject, entry, (phrase,), self.pick(("habit", "told", "will")), negation, place=place)

@@ -68,7 +68,7 @@ class Clause:
 
     @property
     def opening(self) -> Adverbial | None:
-        """The adverbial at the start of a main clause in English and French: a comment, or the one in front."""
+        """The adverbial at the start of a main clause in English: the one in front, or a comment."""
         if self.front == "adverbial" and self.adverbials and not self.adverbials[0].is_frequency:
             return self.adverbials[0]
         return next((adverbial for adverbial in self.adverbials if "mood" in adverbial.kinds), None)

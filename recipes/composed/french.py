@@ -56,7 +56,7 @@ def starts_with_vowel(text: str) -> bool:
     return bool(VOWEL.match(text.translate(ACCENTS)))
 
 
-def spelled(text: str) -> str:
+def spell(text: str) -> str:
     """Return the text with elisions and contractions, and without marks: "je aime °le été" becomes "j'aime l'été"."""
     text = ELIDED.sub(lambda m: m[1][:-1] + "'" if starts_with_vowel(m[2]) else m[0], text)
     text = ELIDED_BEFORE_FEW.sub(lambda m: m[0][:-2] + "'", text)
@@ -160,8 +160,8 @@ class Adjective:
         return cls(*forms[:4], forms[4] if len(forms) > 4 else forms[0], precedes)
 
     @property
-    def mark(self) -> str:
-        """Return what stands for it in a verb's pattern, where it agrees with the subject."""
+    def pattern(self) -> str:
+        """Return the word for a verb's pattern, such as "content~", which agrees with the subject."""
         return self.masculine.replace(" ", "_") + "~"
 
     def form(self, feminine: bool, plural: bool) -> str:
@@ -170,7 +170,7 @@ class Adjective:
         return self.feminine if feminine else self.masculine
 
 
-def described(noun: str, adjective: Adjective, feminine: bool, plural: bool) -> str:
+def with_adjective(noun: str, adjective: Adjective, feminine: bool, plural: bool) -> str:
     """Return a noun with its adjective: "vieil homme", "homme patient"."""
     form = adjective.form(feminine, plural)
     if not adjective.precedes:
@@ -180,14 +180,14 @@ def described(noun: str, adjective: Adjective, feminine: bool, plural: bool) -> 
     return f"{form} {noun}"
 
 
-def agreed(word: str, nominal: Nominal) -> str:
+def inflect(word: str, nominal: Nominal) -> str:
     """Return a participle or a regular adjective in the form that agrees with a phrase."""
     return Adjective.of(word).form(nominal.feminine, nominal.plural)
 
 
-def marked(text: str, nominal: Nominal) -> str:
+def inflect_all(text: str, nominal: Nominal) -> str:
     """Let the words that end with "~" agree with a phrase: "content~ de"."""
-    return re.sub(r"(\S+)~", lambda match: agreed(match[1], nominal), text)
+    return re.sub(r"(\S+)~", lambda match: inflect(match[1], nominal), text)
 
 
 def _feminine(masculine: str) -> str:

@@ -41,14 +41,15 @@ MOODS = {
 }
 CLITICS = ("me", "te", "se", "nous", "vous", "le", "la", "les", "lui", "leur", "y", "en")  # in their order
 BEFORE_NEGATION = ("généralement", "normalement", "parfois")
-ARTICLE = re.compile(r"^(?:(?:du|des|une?|de la) |de l')")
-WITHOUT_OBJECT = ("être", "devenir", "jouer", "descendre", "lever")  # "il ne joue pas du piano"
-ON = Phrase(Texts(dict, tuple, lambda: Nominal("on")), "m", (2, 2), ("", "", ""))
+INDEFINITE_ARTICLE = re.compile(r"^(?:(?:du|des|une?|de la) |de l')")
+KEEP_ARTICLE = ("être", "devenir", "jouer", "descendre", "lever")  # also when negated: "il ne joue pas du piano"
+# A subject in French only.
+ON = Phrase(Texts(lambda: {}, lambda: ("", ""), lambda: Nominal("on")), "m", (2, 2), ("", "", ""))
 LEQUEL = french.Adjective.of("°lequel,°laquelle,°lesquels,°lesquelles")
 
 
 def in_french(clause: Clause, order: str, mood: str = "indicative") -> str:
-    """Return the clause in French, to be spelled by french.spelled. Raises NotInFrench if that is not possible.
+    """Return the clause in French, for french.spell() to spell out. Raises NotInFrench if that is not possible.
 
     order: "main"; "inverted" (a question: "viendra-t-elle"); "infinitive"; "imperative"; "bare" (without its subject);
     "open" (without subject and helping verb, to share those of the clause before). mood: a key of MOODS."""
@@ -59,9 +60,12 @@ def in_french(clause: Clause, order: str, mood: str = "indicative") -> str:
     helper, tense = _tense(clause, entry, order, mood)
     negation = entry.negation or NEGATIONS[clause.negation][3]
     clitics, preceding, words = _complements(clause, entry, denied=bool(negation) and "obligé" not in helper)
-    opening = _opening(clause) if order == "main" else None
+    comments = [adverbial for adverbial in clause.adverbials if "mood" in adverbial.kinds]
+    # A comment comes before any other: "peut-être que" cannot stand at the end.
+    opening = next(iter(comments), clause.opening) if order == "main" else None
     ends = _ends(clause, entry, opening)
-    rest = [*words, *(end for end in ends if end not in joined(words))]  # no second "à pied"
+    fixed = joined([part for part in entry.pattern if isinstance(part, str)])
+    rest = [*words, *(end for end in ends if end not in fixed)]  # "aller à pied" already says how
     middle = _middle(clause, negation, opening)
     if order == "imperative":
         return joined([*_imperative(entry.verb, subject.person, clitics, middle, bool(negation)), *rest])
@@ -70,13 +74,13 @@ def in_french(clause: Clause, order: str, mood: str = "indicative") -> str:
     auxiliary = "être" if "se" in entry.clitics or "être" in entry.flags else "avoir"
     agreeing = preceding if auxiliary == "avoir" or "noagree" in entry.flags else subject
     if clause.passive:
-        passive = [french.agreed(verb.participle, subject)]
+        passive = [french.inflect(verb.participle, subject)]
         verb, auxiliary, agreeing = Verb.of("être"), "avoir", None
-    participle = french.agreed(verb.participle, agreeing) if agreeing else verb.participle
+    participle = french.inflect(verb.participle, agreeing) if agreeing else verb.participle
     before, after = clitics, passive
     if helper:
         name, *more = helper.split()
-        before, after = [], [*(french.marked(word, subject) for word in more), *clitics, verb.infinitive, *passive]
+        before, after = [], [*(french.inflect_all(word, subject) for word in more), *clitics, verb.infinitive, *passive]
         verb, auxiliary, participle = Verb.of(name), "avoir", Verb.of(name).participle
     if order == "open":
         return joined([*after, *rest])
@@ -155,6 +159,8 @@ def _tense(clause: Clause, entry: FrenchEntry, order: str, mood: str) -> tuple[s
         if mood == "future":
             raise NotInFrench("as soon as I have just ...")
         helper, tense = "venir de", "present"
+    if helper == "aller" and entry.verb.infinitive == "aller":
+        helper, tense = "", "future"  # not "va aller"
     if helper == "aller" and (order == "infinitive" or tense in MOODS[mood]):
         helper = ""
     state = "stative" in clause.entry.flags and ("event" not in clause.entry.flags or entry.verb.infinitive == "être")
@@ -169,7 +175,7 @@ def _complements(clause: Clause, entry: FrenchEntry, denied: bool) -> tuple[list
     denied: whether "de" replaces the articles "un" and "du" of the direct object."""
     subject = clause.subject.french
     clitics = [french.REFLEXIVES[subject.person] if clitic == "se" else clitic for clitic in entry.clitics]
-    denied = denied and entry.verb.infinitive not in WITHOUT_OBJECT
+    denied = denied and entry.verb.infinitive not in KEEP_ARTICLE
     preceding, words, parts = None, [], iter(entry.pattern)
     for part in parts:
         if isinstance(part, french.Adjective):
@@ -197,19 +203,13 @@ def _complements(clause: Clause, entry: FrenchEntry, denied: bool) -> tuple[list
         else:
             words.append(clause.place[2] if part in ("TO", "AT") else part)
     if denied and entry.pattern and isinstance(entry.pattern[0], str):
-        words = [ARTICLE.sub("de ", joined(words))]  # "il ne fait pas de vélo"
+        words = [INDEFINITE_ARTICLE.sub("de ", joined(words))]  # "il ne fait pas de vélo"
     return sorted(clitics, key=CLITICS.index), preceding, words
 
 
 def _is_free(clitics: list[str]) -> bool:
     """Return whether an indirect pronoun can stand with these: not in "il me présente à elle"."""
     return not {"me", "te", "se", "nous", "vous"} & set(clitics)
-
-
-def _opening(clause: Clause) -> Adverbial | None:
-    """Return the adverbial that begins the sentence; a comment precedes any other."""
-    comments = [adverbial for adverbial in clause.adverbials if "mood" in adverbial.kinds]
-    return comments[0] if comments else clause.opening
 
 
 def _ends(clause: Clause, entry: FrenchEntry, opening: Adverbial | None) -> list[str]:
@@ -222,7 +222,7 @@ def _ends(clause: Clause, entry: FrenchEntry, opening: Adverbial | None) -> list
 def _adverbial(adverbial: Adverbial, clause: Clause, entry: FrenchEntry) -> str:
     if adverbial.french == "-":
         return "" if _is_progressive(clause, entry) else "en ce moment"
-    return french.marked(adverbial.french, clause.subject.french)
+    return french.inflect_all(adverbial.french, clause.subject.french)
 
 
 def _is_progressive(clause: Clause, entry: FrenchEntry) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from recipes.composed import english, french, german
 from recipes.composed.tables import rows
 
-FRENCH_ENTRY = re.compile(r"((?:se |s'|y |en )*)(\S+)( pas)?(.*)")
+FRENCH_ENTRY = re.compile(r"((?:se |s'|y |en )*)(\S+)( pas(?= |$))?(.*)")
 CASES = {"n": "nom", "a": "acc", "d": "dat"}
 
 
@@ -255,7 +255,7 @@ def _adjective(row: list[str]) -> Adjective:
         one,
         english_comparative,
         french_adjective,
-        french_comparative if french_comparative != "-" else f"plus {french_adjective.mark}",
+        french_comparative if french_comparative != "-" else f"plus {french_adjective.pattern}",
         _set(classes),
     )
 

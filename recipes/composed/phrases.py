@@ -80,7 +80,7 @@ class Phrase:
     @property
     def no_longer(self) -> Phrase:
         """ "kein Brot mehr": of a phrase with "kein"."""
-        return self.reworded(de=lambda: {case: f"{form} mehr" for case, form in self.german.items()})
+        return self.with_forms(de=lambda: {case: f"{form} mehr" for case, form in self.german.items()})
 
     @property
     def possessive(self) -> str:
@@ -88,7 +88,7 @@ class Phrase:
         text = self.english[0]
         return text + ("'" if text.endswith("s") and self.person[1] == 5 else "'s")
 
-    def reworded(self, **forms: Callable) -> Phrase:
+    def with_forms(self, **forms: Callable) -> Phrase:
         """Return the phrase with other forms in some languages."""
         return replace(self, forms=replace(self.forms, **forms))
 
@@ -172,9 +172,9 @@ class Phrases:
         known = [name for name in classes if self.lexicon.by_class.get(name)]
         if not known:
             raise LookupError(f"no noun of the classes {classes}")
-        return self.usual(self.pick(self.lexicon.by_class[self.pick(known)]))
+        return self.prefer_masculine(self.pick(self.lexicon.by_class[self.pick(known)]))
 
-    def usual(self, noun: Noun) -> Noun:
+    def prefer_masculine(self, noun: Noun) -> Noun:
         """Return a noun, or mostly the masculine one with the same English word: "médecin"."""
         if self.masculine_nouns and noun.gender == "f" and self.chance(0.75):
             return self.lexicon.masculine.get(noun.english, noun)
@@ -195,12 +195,12 @@ class Phrases:
                 if owner is not None and owner.gender != "n" and self.chance(0.6)
                 else self.pronoun(self.pick(("ich", "wir", "du")))
             )
-        made = self.built(noun, plural, kind, possessor, adjective)
+        made = self.build(noun, plural, kind, possessor, adjective)
         if kind == "def" and "person" not in noun.classes and not adjective and self.chance(0.06):
             return self._belonging(made)
         return made
 
-    def built(
+    def build(
         self, noun: Noun, plural: bool, kind: str, possessor: Phrase | None, adjective: Adjective | None
     ) -> Phrase:
         gender = "p" if plural else noun.gender
@@ -252,7 +252,7 @@ class Phrases:
         owner = self.noun_phrase(("family", "job"), None, kind="own")
         if owner.person[0] == 5:
             return owned
-        return owned.reworded(
+        return owned.with_forms(
             de=lambda: {case: f"{form} {owner.german['gen']}" for case, form in owned.german.items()},
             en=lambda: (f"{owner.possessive} {owned.english[0].partition(' ')[2]}",) * 2,
             fr=lambda: replace(owned.french, words=f"{owned.french.words} {owner.french.after('de')}"),
@@ -298,7 +298,7 @@ def _french(
     plural = not singular or (plural and bool(many and noun.english_plural))
     words, feminine = many if plural else singular, noun.french.feminine
     if adjective:
-        words = french.described(words, adjective.french, feminine, plural)
+        words = french.with_adjective(words, adjective.french, feminine, plural)
     if possessor:
         kind = french.POSSESSIVES[possessor.french.person]
     elif not kind and not plural and ABSTRACT & noun.classes:

@@ -74,7 +74,7 @@ class Relatives(Clauses):
         owned = self.phrases.noun_phrase(self.pick(OWNED), None, kind="")
         if not phrase.human or owned.person not in ((2, 2), (5, 5)):
             return None
-        defined = owned.reworded(fr=lambda: replace(owned.french, determiner="le"))
+        defined = owned.with_forms(fr=lambda: replace(owned.french, determiner="le"))
         clause = self.clause(("past", "habit", "told", "perfect"), subject=defined, front="subject")
         pronoun = german.ending(german.RELATIVES, "gen", phrase.gender)
         return _relative("", pronoun, "whose ", lambda: "dont", clause)

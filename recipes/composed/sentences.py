@@ -12,7 +12,7 @@ from recipes.composed.being import Being
 from recipes.composed.clauses import WITHOUT, Clause
 from recipes.composed.drawn import NoVerb
 from recipes.composed.english_order import in_english
-from recipes.composed.french import marked, spelled
+from recipes.composed.french import inflect_all, spell
 from recipes.composed.french_order import ON, in_french
 from recipes.composed.german_order import in_german
 from recipes.composed.lexicon import Entry, Lexicon, NotInFrench
@@ -74,7 +74,7 @@ class Composer(Relatives, Questions, Being):
         text = texts[language]
         if language == "en":
             text = self._contracted(_polished(text))
-        return _polished(spelled(text) if language == "fr" else text)
+        return _polished(spell(text) if language == "fr" else text)
 
     def statement(self) -> Texts:
         clause = self.clause()
@@ -150,7 +150,7 @@ class Composer(Relatives, Questions, Being):
         return Texts(
             de=lambda: f"{teller.german['nom']} {de}, {conjunction}{in_german(clause, order)}.",
             en=lambda: f"{teller.english[0]} {en} {link}{in_english(clause, 'main')}.",
-            fr=lambda: f"{teller.french.subject} {marked(fr, teller.french)} {in_french(clause, 'main', mood)}.",
+            fr=lambda: f"{teller.french.subject} {inflect_all(fr, teller.french)} {in_french(clause, 'main', mood)}.",
         )
 
     def infinitive(self) -> Texts:
@@ -265,7 +265,7 @@ class Composer(Relatives, Questions, Being):
         if phrase.kind is Kind.PRONOUN:
             return phrase
         pronoun = self.phrases.pronoun({"f": "sie", "p": "sie alle"}.get(phrase.gender, "er"))
-        return pronoun.reworded(fr=lambda: replace(pronoun.french, feminine=phrase.french.feminine))
+        return pronoun.with_forms(fr=lambda: replace(pronoun.french, feminine=phrase.french.feminine))
 
     def _passive(self, clause: Clause) -> Clause:
         """Return the clause in the passive, where that is usual."""

@@ -22,4 +22,5 @@ class Texts:
 
 
 def joined(words: list[str]) -> str:
+    """Return the words that are not empty, with blanks between them."""
     return " ".join(word for word in words if word)

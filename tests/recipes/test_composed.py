@@ -75,7 +75,7 @@ def test_german_phrases_by_case(lexicon, phrases):
     cases = ("nom", "acc", "dat", "gen")
 
     def forms(*args) -> list[str]:
-        phrase = phrases.built(*args).german
+        phrase = phrases.build(*args).german
         return [phrase[case] for case in cases]
 
     singular = ["der nette Nachbar", "den netten Nachbarn", "dem netten Nachbarn", "des netten Nachbarn"]
@@ -86,7 +86,7 @@ def test_german_phrases_by_case(lexicon, phrases):
     child = next(noun for noun in lexicon.nouns if noun.singular == "Kind")
     assert forms(child, True, "def", None, None)[2] == "den Kindern"
     assert forms(child, False, "def", None, None)[3] == "des Kindes"
-    assert phrases.built(child, False, "ein", None, None).english[0] == "a child"
+    assert phrases.build(child, False, "ein", None, None).english[0] == "a child"
 
 
 def test_english_forms(lexicon):
@@ -109,7 +109,7 @@ def clause(lexicon: Lexicon, phrases: Phrases, **changes) -> Clause:
     """Return the clause of "Ich hole das Kind ab.", with changes."""
     entry = next(e for e in lexicon.verbs if e.german.whole == "abholen" and len(e.complements) == 1)
     child = next(noun for noun in lexicon.nouns if noun.singular == "Kind")
-    phrase = phrases.built(child, False, "def", None, None)
+    phrase = phrases.build(child, False, "def", None, None)
     return Clause(phrases.pronoun("ich"), entry, (phrase,), **{"tense": "habit", **changes})
 
 
@@ -261,8 +261,8 @@ def test_french_adjectives(lexicon):
     for masculine, expected in forms.items():
         adjective = lexicon.french_adjectives.get(masculine) or french.Adjective.of(masculine)
         assert " ".join(adjective.form(f, p) for p in (False, True) for f in (False, True)) == expected
-    assert french.described("ami", lexicon.french_adjectives["vieux"], False, False) == "vieil ami"
-    assert french.described("amie", lexicon.french_adjectives["fatigué"], True, False) == "amie fatiguée"
+    assert french.with_adjective("ami", lexicon.french_adjectives["vieux"], False, False) == "vieil ami"
+    assert french.with_adjective("amie", lexicon.french_adjectives["fatigué"], True, False) == "amie fatiguée"
 
 
 @pytest.mark.parametrize(
@@ -281,19 +281,19 @@ def test_french_adjectives(lexicon):
     ],
 )
 def test_elision_and_contraction(written, spelled):
-    assert french.spelled(written) == spelled
+    assert french.spell(written) == spelled
 
 
 def noun(lexicon: Lexicon, phrases: Phrases, word: str, kind: str, plural: bool = False, adjective: str = "") -> Phrase:
     """Return a phrase with the noun of an English word."""
     found = next(noun for noun in lexicon.nouns if word in (noun.english, noun.english_plural))
     described = next((a for a in lexicon.adjectives if a.english == adjective), None)
-    return phrases.built(found, plural, kind, phrases.pronoun("ich") if kind == "own" else None, described)
+    return phrases.build(found, plural, kind, phrases.pronoun("ich") if kind == "own" else None, described)
 
 
 def test_french_determiners(lexicon, phrases):
     def text(*args, **options) -> str:
-        return french.spelled(noun(lexicon, phrases, *args, **options).french.subject)
+        return french.spell(noun(lexicon, phrases, *args, **options).french.subject)
 
     assert [text("bread", ""), text("flour", ""), text("water", "")] == ["du pain", "de la farine", "de l'eau"]
     assert [text("flower", "", True), text("flower", "", True, "beautiful")] == ["des fleurs", "de belles fleurs"]
@@ -309,12 +309,12 @@ def test_french_determiners(lexicon, phrases):
 
 def test_french_behind_prepositions(lexicon, phrases):
     def after(preposition: str, *args, **options) -> str:
-        return french.spelled(noun(lexicon, phrases, *args, **options).french.after(preposition))
+        return french.spell(noun(lexicon, phrases, *args, **options).french.after(preposition))
 
     assert [after("de", "bread", ""), after("de", "bread", "def")] == ["de pain", "du pain"]
     assert [after("de", "letter", "", True), after("de", "letter", "ein")] == ["de lettres", "d'une lettre"]
     assert [after("à", "child", "def", True), after("sans", "money", "")] == ["aux enfants", "sans argent"]
-    assert french.spelled(phrases.pronoun("sie alle").french.after("chez")) == "chez eux"
+    assert french.spell(phrases.pronoun("sie alle").french.after("chez")) == "chez eux"
     gentleman = french.Nominal("Martin", determiner="M.")
     assert (gentleman.subject, gentleman.after("avec")) == ("M. Martin", "avec monsieur Martin")
 
@@ -325,7 +325,7 @@ def put(
     """Return the French for a verb of the lexicon with its subject and objects."""
     entry = next(e for e in lexicon.verbs if " ".join((e.english.base, *e.pattern)) == meaning)
     tense = changes.pop("tense", "past")
-    return french.spelled(in_french(Clause(subject, entry, objects, tense, **changes), order, mood))
+    return french.spell(in_french(Clause(subject, entry, objects, tense, **changes), order, mood))
 
 
 def test_french_participles_agree(lexicon, phrases):
@@ -340,6 +340,14 @@ def test_french_participles_agree(lexicon, phrases):
     assert put(lexicon, "write 1", letter, letter, passive=True) == "la lettre a été écrite"
     assert put(lexicon, "ask 1 for advice", she, she, passive=True) == "on lui a demandé conseil"
     assert put(lexicon, "be proud of 1", she, they) == "elle était fière d'eux"
+
+
+def test_a_french_adverbial_may_be_part_of_another_word(lexicon, phrases):
+    yesterday = next(adverbial for adverbial in lexicon.adverbials if adverbial.german == "gestern")
+    notebook = noun(lexicon, phrases, "notebook", "def")
+    text = put(lexicon, "write 1", phrases.pronoun("ich"), notebook, adverbials=(yesterday,))
+    assert text == "j'ai écrit le cahier hier"
+    assert lexicon.simple("spannend sein", "be exciting", "être passionnant~").french.negation == ""
 
 
 def test_french_pronouns(lexicon, phrases):
@@ -406,7 +414,7 @@ def test_french_questions(lexicon, phrases):
     def ask(key: str, tense: str, word: str = "", negation: str = "") -> str:
         entry = next(e for e in lexicon.verbs if e.english.base == "sing" and not e.pattern)
         clause = Clause(phrases.pronoun(key), entry, (), tense, negation)
-        return french.spelled(question_in_french(word, clause))
+        return french.spell(question_in_french(word, clause))
 
     assert ask("du", "past") == "est-ce que tu as chanté"
     assert ask("Sie", "past", negation="not") == "n'avez-vous pas chanté"
@@ -429,5 +437,5 @@ def test_french_relative_pronouns_and_question_words(lexicon, phrases, meaning, 
     entry = next(e for e in lexicon.verbs if " ".join((e.english.base, *e.pattern)) == meaning)
     phrase = noun(lexicon, phrases, "girl" if human else "school", "def")
     clause = Clause(phrases.pronoun("ich"), entry, (phrase,), "past", gap=0)
-    assert french.spelled(relative_pronoun(clause)) == pronoun
-    assert french.spelled(question_word(clause, human)) == word
+    assert french.spell(relative_pronoun(clause)) == pronoun
+    assert french.spell(question_word(clause, human)) == word
