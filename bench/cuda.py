@@ -224,14 +224,16 @@ def training(bench: Bench) -> dict:
     examples = encode_examples(bench.gpu, LARGEST, repeats=REPEATED, max_length=longest)
     peak = next((value for name, value in PEAKS.items() if name in device_facts(device)["name"]), None)
     rows = []
-    compiled_too = [(UPDATES[-1], True)] if device.type == "cuda" else []
-    for tokens, compiled in [*((tokens, False) for tokens in UPDATES), *compiled_too]:
+    runs = [(tokens, False) for tokens in UPDATES]
+    if device.type == "cuda":
+        runs.append((UPDATES[-1], True))
+    for tokens, compiled in runs:
         model = Transformer(bench.gpu.config).train()
         config = TrainConfig(bf16=True, tokens_per_batch=tokens, compile=compiled)
         trainer = Trainer(config, model, tokenizer, examples, device)
         batches = [trainer.next_batch().to(device) for _ in range(5)]
         seconds = bench.seconds(partial(run_updates, trainer, batches), repeats=3)
-        operations = sum(update_operations(model, batch) for batch in batches) / seconds
+        operations = sum(update_operations(model, batch, tokenizer.pad_id) for batch in batches) / seconds
         rows.append(
             {
                 "tokens_an_update": tokens,
@@ -252,16 +254,16 @@ def run_updates(trainer: Trainer, batches: Sequence[Batch]) -> None:
         trainer.step_on(batch)
 
 
-def update_operations(model: Transformer, batch: Batch) -> float:
+def update_operations(model: Transformer, batch: Batch, pad_id: int) -> float:
     """Return the operations of the matrix products of an update: two for each weight and token forward, four backward.
 
-    Padding counts. Attention's own products are left out.
+    Padding and attention's own products are left out.
     """
     encoder, decoder = (
         sum(p.numel() for p in stack.parameters() if p.ndim > 1) for stack in (model.encoder, model.decoder)
     )
-    vocabulary = model.embedding.weight.numel()
-    return 6.0 * (encoder * batch.source.numel() + (decoder + vocabulary) * batch.inputs.numel())
+    source_tokens = int((batch.source != pad_id).sum())
+    return 6.0 * (encoder * source_tokens + (decoder + model.embedding.weight.numel()) * batch.tokens)
 
 
 def memory(bench: Bench) -> dict:

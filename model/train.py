@@ -35,7 +35,7 @@ from attention_atlas.model.training.batches import Batch, Examples, make_batch, 
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.history import History
 from attention_atlas.model.training.loss import SummedLoss
-from attention_atlas.model.training.packing import can_pack, pack, packed_widths, plan_packed, rows_of_batch
+from attention_atlas.model.training.packing import PackedShape, can_pack, pack, packed_shape, plan_packed
 from attention_atlas.model.training.source import CORPORA, Mixture, Source
 from attention_atlas.model.training.start import STATE
 from attention_atlas.model.training.state import Log, TrainingState
@@ -59,17 +59,21 @@ class Trainer:
     ) -> None:
         """workers: processes that prepare epochs in advance."""
         self.config, self.tokenizer, self.device = config, tokenizer, device
-        # The longest pair of a packed row; None if the network reads one pair a row.
-        self.longest = min(config.max_pair_length, model.config.max_length) if can_pack(model) else None
-        self.epochs = EpochPrefetcher(partial(draw_epoch, train, config, self.longest), workers)
+        # The tokens of the longest pair in a packed row; None for networks that read one pair a row.
+        longest = min(config.max_pair_length, model.config.max_length) if can_pack(model) else None
+        if config.compile and (longest is None or processes.world_size() > 1):
+            raise ValueError("--compile needs one process, and a Transformer that reads packed rows")
+        self.epochs = EpochPrefetcher(partial(draw_epoch, train, config, longest), workers)
         self.examples = Examples.of([])  # of the current epoch
+        self.shape: PackedShape | None = None  # of its batches, if they are packed
         self.model = model.to(device)
         self.rank, self.world_size = processes.rank(), processes.world_size()
         loss = SummedLoss(self.model, config.label_smoothing)
         self.loss = nn.parallel.DistributedDataParallel(loss) if dist.is_initialized() else loss
         if config.compile:
-            # All batches have one shape, so that on CUDA the passes are replayed as graphs.
-            self.loss = torch.compile(self.loss, mode="reduce-overhead" if device.type == "cuda" else None)
+            # All batches of an epoch have one shape, so that on CUDA the passes are replayed as graphs.
+            mode = "reduce-overhead" if device.type == "cuda" else None
+            self.loss = torch.compile(self.loss, mode=mode, dynamic=False)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.state = TrainingState(self.model, self.optimizer, config.average_decay)
         self.batches: list = []
@@ -80,20 +84,18 @@ class Trainer:
         state = self.state
         if not self.batches:
             self._draw()
-        if state.batch >= len(self.batches):
+        if state.batch >= len(self.batches):  # beyond, if another version of this program planned the epoch
             state.epoch, state.batch = state.epoch + 1, 0
             self._draw()
-        plan = self.batches[state.batch]
+        pairs = self.batches[state.batch]
         state.batch += 1
         share = {"rank": self.rank, "world_size": self.world_size}
-        if self.longest is None:
-            return make_batch(self.examples, plan, self.tokenizer, **share)
-        widths = packed_widths(self.examples, self.longest)
-        rows = rows_of_batch(self.config.tokens_per_batch, widths)
-        return pack(self.examples, plan, self.tokenizer, rows=rows, widths=widths, **share)
+        if self.shape is None:
+            return make_batch(self.examples, pairs, self.tokenizer, **share)
+        return pack(self.examples, pairs, self.shape, self.tokenizer, **share)
 
     def _draw(self) -> None:
-        self.examples, self.batches = self.epochs(self.state.epoch)
+        self.examples, self.shape, self.batches = self.epochs(self.state.epoch)
         if not self.batches:
             raise ValueError(f"there is no sentence pair of at most {self.config.max_pair_length} tokens to train on")
 
@@ -133,12 +135,16 @@ class Trainer:
 
 def draw_epoch(
     train: Examples | Mixture, config: TrainConfig, longest: int | None, epoch: int
-) -> tuple[Examples, list]:
-    """Return the examples of an epoch and its batches: numbers of examples, in packed rows unless longest is None."""
-    examples = train.epoch(epoch)
+) -> tuple[Examples, PackedShape | None, list]:
+    """Return the examples of an epoch, the shape of its packed batches, and the pairs of each batch.
+
+    longest: tokens of a packed row's longest pair; None: batches are not packed.
+    """
+    examples, order = train.epoch(epoch), {"seed": config.seed, "epoch": epoch}
     if longest is None:
-        return examples, plan_batches(examples, config.tokens_per_batch, seed=config.seed, epoch=epoch)
-    return examples, plan_packed(examples, config.tokens_per_batch, longest, seed=config.seed, epoch=epoch)
+        return examples, None, plan_batches(examples, config.tokens_per_batch, **order)
+    shape = packed_shape(examples, config.tokens_per_batch, longest)
+    return examples, shape, plan_packed(examples, shape, **order)
 
 
 def run(trainer: Trainer, folder: Path, dev: list, recorded: History | None = None) -> None:

@@ -265,7 +265,7 @@ class SourceMemory:
         """Return the keys and values of a decoder layer's cross-attention, each [batch, heads, source, d_head]."""
         if layer.index not in self.projected:
             keys, values = layer.cross_attention.project_keys_values(self.memory)
-            if not self.memory.requires_grad:  # each step of decoding would copy them
+            if not self.memory.requires_grad:  # decoding, where each step would copy them
                 keys, values = keys.contiguous(), values.contiguous()
             self.projected[layer.index] = keys, values
         return self.projected[layer.index]

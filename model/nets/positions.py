@@ -153,6 +153,10 @@ class ComputedPositions(nn.Module):
         # Computed on the CPU, because not every device has float64.
         return encoding(self.config, torch.arange(start, start + length, device="cpu")).to(self.table)
 
+    def at(self, positions: Tensor) -> Tensor:
+        """Return the code of positions below max_length, int64 [batch, length]: [batch, length, d_model]."""
+        return self.table[positions]
+
 
 class NoPositions(nn.Module):
     """No position code: nothing is added to embeddings."""
@@ -161,6 +165,9 @@ class NoPositions(nn.Module):
         self, first: int, length: int, positions: Positions = Positions(), lengths: Tensor | None = None
     ) -> None:
         """Return None, with the parameters of ComputedPositions.forward()."""
+
+    def at(self, positions: Tensor) -> None:
+        """Return None, with the parameter of ComputedPositions.at()."""
 
 
 class LearnedPositions(nn.Module):
@@ -193,6 +200,10 @@ class LearnedPositions(nn.Module):
                 found=start if start < 0 else start + length - 1,
             )
         return self.table[start : start + length]
+
+    def at(self, positions: Tensor) -> Tensor:
+        """Return the code as ComputedPositions.at() does."""
+        return self.table[positions]
 
 
 def position_modules(config: ModelConfig) -> tuple[nn.Module, nn.Module]:

@@ -115,7 +115,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, rows: slice = 
     fast. Everything else is torch.nn.functional.linear.
     """
     if (
-        not torch.is_grad_enabled()  # first, because torch.compile cannot read past the question after it
+        not torch.is_grad_enabled()  # torch.compile cannot trace the next line: a pass of training stops here
         and torch.is_inference_mode_enabled()
         and x.shape[:-1].numel() >= MANY_ROWS
         and x.dtype is torch.float32

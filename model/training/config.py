@@ -23,9 +23,10 @@ class TrainConfig:
     evaluate_every: int = 1000
     save_every: int = 200
     dev_sentences: int = 500  # translated greedily at each evaluation
-    max_pair_length: int = 128  # longer pairs (tokens on either side) are left out of training
+    # Pairs with more tokens on either side are left out of training. Packed rows are as wide.
+    max_pair_length: int = 128
     bf16: bool = False
-    compile: bool = False  # compile the pass with torch.compile: a minute at the start, then faster on CUDA
+    compile: bool = False  # with torch.compile
     seed: int = 1
     repeats: tuple[tuple[str, float], ...] = field(default=())  # (corpus name, times per epoch); others once
 

@@ -39,8 +39,7 @@ class SummedLoss(nn.Module):
             hidden = decode_packed(self.model, source, inputs, packing)
         is_training = torch.is_grad_enabled()
         if is_training and (packing is not None or outputs.device.type != "cpu"):
-            # Finding the tokens would wait for a device, which would then wait for the next update, and gives every
-            # packed batch another shape.
+            # Selecting the tokens would make the host wait for the device, and give each packed batch another shape.
             hidden, targets = hidden.flatten(0, 1), outputs.flatten()
         else:
             is_token = outputs != self.model.config.pad_id

@@ -62,7 +62,8 @@ def parse(argv: list[str] | None, description: str, source: Source = CORPORA) ->
     add(
         "--compile",
         action="store_true",
-        help="compile the network and replay it as CUDA graphs: it takes a minute, and pays in long runs on a GPU",
+        help="compile the network and replay it as CUDA graphs: takes a minute, and pays in long runs on a GPU (may be "
+        "changed on --resume)",
     )
     add(
         "--workers",

@@ -1,11 +1,12 @@
 """Sequence packing: several sentence pairs share a row of a batch (Krell et al. 2021).
 
-Little of a batch is padding, and all batches of a run have one shape, so that kernels and graphs are reused.
+Little of a batch is padding, and all batches of an epoch have one shape, so that kernels and graphs are reused.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,8 +19,23 @@ from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.training.batches import Batch, Examples, Packing
 
-OPEN_ROWS = 64  # that a pair may still be put into; more of them take longer to search and fill rows no better
-WIDTH_STEP = 8  # widths are multiples of it, as matrix units want them
+OPEN_ROWS = 64  # rows that may still take a pair: more are slower to search and fill no better
+WIDTH_STEP = 8  # tensor cores need multiples of 8
+
+
+class PackedShape(NamedTuple):
+    """The rows of a packed batch, and their tokens on either side."""
+
+    rows: int
+    source: int
+    target: int
+
+
+class PackedPairs(NamedTuple):
+    """The pairs of a packed batch: their numbers, row after row, and how many each row has; int64."""
+
+    numbers: np.ndarray
+    counts: np.ndarray
 
 
 def can_pack(model: AnyNetwork) -> bool:
@@ -27,31 +43,27 @@ def can_pack(model: AnyNetwork) -> bool:
     return isinstance(model, Transformer) and model.config.position_code is not PositionCode.NORMALISED
 
 
-def packed_widths(examples: Examples, length: int) -> tuple[int, int]:
-    """Return the widths of source and target rows, for pairs of at most `length` tokens on either side.
+def packed_shape(examples: Examples, tokens_per_batch: int, length: int) -> PackedShape:
+    """Return the shape of an epoch's batches: at most tokens_per_batch target tokens, padding included, or one row.
 
-    The language with more tokens gets the wider rows, at most twice as wide, so that both are filled alike.
+    Rows hold a pair of `length` tokens on either side. The language with more tokens gets the wider rows, at most twice
+    as wide, so that both are filled alike. Raises ValueError for a pair with more than `length` tokens.
     """
-    source, target = int(examples.source.lengths.sum()), int((examples.target.lengths + 1).sum())
-    ratio = min(max(source / max(1, target), 0.5), 2.0)
-    source_width, target_width = (
-        math.ceil(length * max(1.0, wider) / WIDTH_STEP) * WIDTH_STEP for wider in (ratio, 1 / ratio)
-    )
-    return source_width, target_width
+    sources, targets = examples.source.lengths, examples.target.lengths + 1
+    if max(sources.max(initial=0), targets.max(initial=0)) > length:
+        raise ValueError(f"a pair has more than {length} tokens on a side")
+    ratio = min(max(sources.sum() / max(1, targets.sum()), 0.5), 2.0)
+    source, target = (math.ceil(length * max(1.0, wider) / WIDTH_STEP) * WIDTH_STEP for wider in (ratio, 1 / ratio))
+    return PackedShape(max(1, tokens_per_batch // target), source, target)
 
 
-def plan_packed(
-    examples: Examples, tokens_per_batch: int, length: int, *, seed: int, epoch: int
-) -> list[list[np.ndarray]]:
-    """Return the batches of an epoch, determined by seed and epoch: for each row the numbers of its pairs.
+def plan_packed(examples: Examples, shape: PackedShape, *, seed: int, epoch: int) -> list[PackedPairs]:
+    """Return the batches of an epoch, determined by seed and epoch; the last one may have fewer rows.
 
-    A pair goes into the first open row that has room on both sides. A batch has as many rows as tokens_per_batch
-    target tokens fill, padding included; the last one may have fewer.
+    A pair goes into the first open row that has room on both sides.
     """
     random = np.random.default_rng((seed, epoch))
-    widths = packed_widths(examples, length)
     sources, targets = examples.source.lengths.tolist(), (examples.target.lengths + 1).tolist()
-    assert max([*sources, *targets], default=0) <= length, "a pair is longer than a row"
     rows: list[list[int]] = []
     open_rows: list[tuple[int, int, list[int]]] = []  # the room on each side, and the pairs
     for pair in random.permutation(len(examples)).tolist():
@@ -64,39 +76,31 @@ def plan_packed(
         else:
             if len(open_rows) == OPEN_ROWS:
                 rows.append(open_rows.pop(0)[2])
-            open_rows.append((widths[0] - source, widths[1] - target, [pair]))
+            open_rows.append((shape.source - source, shape.target - target, [pair]))
     rows += [pairs for _, _, pairs in open_rows]
-    size = rows_of_batch(tokens_per_batch, widths)
-    arrays = [np.array(pairs) for pairs in rows]
-    return [arrays[start : start + size] for start in range(0, len(arrays), size)]
+    return [_joined(rows[start : start + shape.rows]) for start in range(0, len(rows), shape.rows)]
 
 
-def rows_of_batch(tokens_per_batch: int, widths: tuple[int, int]) -> int:
-    """Return the number of rows that hold tokens_per_batch target tokens, padding included; at least one."""
-    return max(1, tokens_per_batch // widths[1])
+def _joined(rows: list[list[int]]) -> PackedPairs:
+    return PackedPairs(np.array([pair for row in rows for pair in row]), np.array([len(row) for row in rows]))
 
 
 def pack(
     examples: Examples,
-    plan: list[np.ndarray],
+    pairs: PackedPairs,
+    shape: PackedShape,
     tokenizer: TextTokenizer,
     *,
-    rows: int,
-    widths: tuple[int, int],
     rank: int = 0,
     world_size: int = 1,
 ) -> Batch:
-    """Return a batch of `rows` packed rows of these widths, or process `rank`'s share of them.
-
-    plan: the numbers of each row's pairs, for at most `rows` rows; the others stay empty.
-    """
-    mine = plan[rank::world_size]
-    pairs = np.concatenate([*mine, np.zeros(0, dtype=np.int64)])
-    counts = np.array([len(each) for each in mine], dtype=np.int64)
-    source, target = examples.source.take(pairs), examples.target.take(pairs)
-    size = math.ceil(rows / world_size)
-    source_grid = _Grid(source.lengths, counts, (size, widths[0]))
-    target_grid = _Grid(target.lengths + 1, counts, (size, widths[1]))
+    """Return a batch of packed rows, or process `rank`'s share of it. Rows without pairs are padding."""
+    row = np.repeat(np.arange(len(pairs.counts)), pairs.counts)
+    numbers, counts = pairs.numbers[row % world_size == rank], pairs.counts[rank::world_size]
+    source, target = examples.source.take(numbers), examples.target.take(numbers)
+    rows = math.ceil(shape.rows / world_size)
+    source_grid = _Grid(source.lengths, counts, (rows, shape.source))
+    target_grid = _Grid(target.lengths + 1, counts, (rows, shape.target))
     inputs = np.full(len(target_grid.positions), tokenizer.begin_id)
     inputs[target_grid.positions > 0] = target.ids
     outputs = np.full(len(target_grid.positions), tokenizer.end_id)
@@ -105,7 +109,7 @@ def pack(
         source=source_grid.fill(source.ids, tokenizer.pad_id),
         inputs=target_grid.fill(inputs, tokenizer.pad_id),
         outputs=target_grid.fill(outputs, tokenizer.pad_id),
-        tokens=sum(int((examples.target.lengths[each] + 1).sum()) for each in plan),
+        tokens=int((examples.target.lengths[pairs.numbers] + 1).sum()),
         packing=Packing(
             source_grid.fill(source_grid.pairs),
             source_grid.fill(source_grid.positions),
@@ -126,11 +130,11 @@ class _Grid:
         """lengths: tokens of each sentence; counts: sentences of each row; shape: rows and width of the grid."""
         self.shape = shape
         row = np.repeat(np.arange(len(counts)), counts)  # of each sentence
-        in_row = np.arange(len(lengths)) - np.repeat(np.cumsum(counts) - counts, counts)  # sentences before it there
+        index_in_row = np.arange(len(lengths)) - np.repeat(np.cumsum(counts) - counts, counts)
         before = np.cumsum(lengths) - lengths  # tokens before each sentence
         self.positions = np.arange(lengths.sum()) - np.repeat(before, lengths)
-        self.pairs = np.repeat(in_row + 1, lengths)
-        first_cell = row * shape[1] + before - before[np.arange(len(lengths)) - in_row]
+        self.pairs = np.repeat(index_in_row + 1, lengths)
+        first_cell = row * shape[1] + before - before[np.arange(len(lengths)) - index_in_row]
         self._cells = np.repeat(first_cell, lengths) + self.positions
 
     def fill(self, values: np.ndarray, empty: int = 0) -> Tensor:
@@ -143,26 +147,23 @@ class _Grid:
 def decode_packed(model: Transformer, source: Tensor, inputs: Tensor, packing: Packing) -> Tensor:
     """Return the decoder's output [batch, target, d_model] for packed rows: each pair is read as if it stood alone.
 
-    source [batch, source], inputs [batch, target]: token ids. The rows of padding mean nothing.
+    source [batch, source], inputs [batch, target]: token ids. The output at padding is arbitrary.
     """
     source_pairs, source_positions, target_pairs, target_positions = packing
-    own_source = source_pairs[:, None, :, None] == source_pairs[:, None, None, :]
-    own_target = target_pairs[:, None, :, None] == target_pairs[:, None, None, :]
+    source_mask = source_pairs[:, None, :, None] == source_pairs[:, None, None, :]
+    target_mask = target_pairs[:, None, :, None] == target_pairs[:, None, None, :]
     if model.config.look_ahead_mask:
-        own_target = own_target.tril()
-    # Padding of the target may read everything, so that no row of a map is empty.
-    read = (target_pairs[:, None, :, None] == source_pairs[:, None, None, :]) | (target_pairs == 0)[:, None, :, None]
-    memory, _ = model.encoder(_embed(model, source, source_positions), own_source)
-    hidden, _ = model.decoder(
-        _embed(model, inputs, target_positions, decoder=True), own_target, SourceMemory(memory, read)
-    )
-    return hidden
+        target_mask = target_mask.tril()
+    # A query of padding attends to all keys: a softmax over none is NaN.
+    cross_mask = (target_pairs[:, None, :, None] == source_pairs[:, None, None, :]) | (target_pairs == 0)[
+        :, None, :, None
+    ]
+    memory, _ = model.encoder(_embed(model, source, source_positions), source_mask)
+    embedded = _embed(model, inputs, target_positions, decoder=True)
+    return model.decoder(embedded, target_mask, SourceMemory(memory, cross_mask))[0]
 
 
 def _embed(model: Transformer, ids: Tensor, positions: Tensor, *, decoder: bool = False) -> Tensor:
     """Return the first layer's input for ids [batch, length] at these positions within their sentences."""
     code, stack = (model.target_positions, model.decoder) if decoder else (model.source_positions, model.encoder)
-    table = getattr(code, "table", None)  # networks without a code of absolute positions have none
-    return model.dropout(
-        stack.enter(model.token_rows(ids, decoder=decoder), None if table is None else table[positions])
-    )
+    return model.dropout(stack.enter(model.token_rows(ids, decoder=decoder), code.at(positions)))

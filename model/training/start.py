@@ -108,7 +108,7 @@ def resume_run(args: argparse.Namespace, source: Source) -> None:
     if args.bf16:
         fixed["bf16"] = True
     _check_same(fixed, config, whose)
-    _write(args.run, shape, replace(config, **options.changed(args, source)), tokenizer)
+    _write(args.run, shape, replace(config, compile=args.compile, **options.changed(args, source)), tokenizer)
 
 
 def _train_tokenizer(args: argparse.Namespace, splits: list[Splits], source: Source) -> Tokenizer | WordVocabulary:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS
-from attention_atlas.model.train import SummedLoss
+from attention_atlas.model.train import SummedLoss, Trainer
+from attention_atlas.model.training.batches import Examples
+from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.translator import Translator
+from tests.conftest import SENTENCES, build_tiny_model
 
 GPU = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else None
 pytestmark = [
@@ -56,6 +61,20 @@ def test_a_wider_beam_agrees(pair, sentences):
     cpu, cuda = pair
     sources = [cpu.encode(sentence) for sentence in sentences[:20]]
     assert cuda.generate(sources, beam=4) == cpu.generate(sources, beam=4)
+
+
+def test_compiled_training_agrees(tokenizer):
+    examples = Examples.encode([*zip(SENTENCES[::2], SENTENCES[1::2])], tokenizer, "en", max_length=64)
+    config = TrainConfig(max_updates=9, warmup_updates=0, cooldown_updates=0, tokens_per_batch=256)
+    losses = []
+    for compiled in (False, True):
+        model = build_tiny_model(tokenizer, dropout=0.0)
+        trainer = Trainer(replace(config, compile=compiled), model, tokenizer, examples, torch.device(GPU))
+        trainer.model.train()
+        for _ in range(6):
+            trainer.step()
+        losses.append(trainer.state.loss_sum.cpu())
+    torch.testing.assert_close(losses[1], losses[0], atol=1e-2, rtol=1e-3)
 
 
 def test_loss_and_gradient_agree(tiny_model):

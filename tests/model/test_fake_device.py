@@ -33,7 +33,7 @@ from attention_atlas.model.trace.interventions import Interventions
 from attention_atlas.model.trace.kinds import TRANSFORMER_KINDS, AttentionKind
 from attention_atlas.model.train import SummedLoss
 from attention_atlas.model.training.batches import Batch, Examples, make_batch
-from attention_atlas.model.training.packing import pack
+from attention_atlas.model.training.packing import PackedPairs, PackedShape, pack
 from attention_atlas.model.translator import Translator
 from tests.conftest import SENTENCES, TINY_LIMITS, build_tiny_model
 from tests.fake_device import FAKES, Fake, fake_device
@@ -175,7 +175,7 @@ def batch(request, tokenizer) -> Batch:
     examples = Examples.encode([*zip(SENTENCES[:4:2], SENTENCES[1:4:2])], tokenizer, "en", max_length=64)
     if request.param == "padded":
         return make_batch(examples, np.arange(2), tokenizer)
-    return pack(examples, [np.arange(2)], tokenizer, rows=2, widths=(128, 128))
+    return pack(examples, PackedPairs(np.arange(2), np.array([2])), PackedShape(2, 128, 128), tokenizer)
 
 
 def test_loss_and_gradients(device, tokenizer, batch):

@@ -14,7 +14,7 @@ from attention_atlas.model.train import Trainer
 from attention_atlas.model.training.batches import Examples, make_batch
 from attention_atlas.model.training.config import TrainConfig
 from attention_atlas.model.training.loss import SummedLoss
-from attention_atlas.model.training.packing import can_pack, pack, packed_widths, plan_packed, rows_of_batch
+from attention_atlas.model.training.packing import PackedPairs, PackedShape, can_pack, pack, packed_shape, plan_packed
 from tests.conftest import build_tiny_model
 
 CPU = torch.device("cpu")
@@ -30,25 +30,23 @@ def examples() -> Examples:
 
 
 def test_a_plan_fills_rows_with_every_pair_once(examples):
-    batches = plan_packed(examples, 200, 40, seed=1, epoch=3)
-    source_width, target_width = packed_widths(examples, 40)
-    rows = [row for batch in batches for row in batch]
-    assert sorted(np.concatenate(rows).tolist()) == list(range(300))
+    shape = packed_shape(examples, 200, 40)
+    batches = plan_packed(examples, shape, seed=1, epoch=3)
+    assert sorted(np.concatenate([batch.numbers for batch in batches]).tolist()) == list(range(300))
+    rows = [row for batch in batches for row in np.split(batch.numbers, batch.counts.cumsum()[:-1])]
     for row in rows:
-        assert examples.source.lengths[row].sum() <= source_width
-        assert (examples.target.lengths[row] + 1).sum() <= target_width
-    assert {len(batch) for batch in batches[:-1]} == {rows_of_batch(200, (source_width, target_width))} == {5}
-    filled = (examples.target.lengths + 1).sum() / (len(rows) * target_width)
+        assert examples.source.lengths[row].sum() <= shape.source
+        assert (examples.target.lengths[row] + 1).sum() <= shape.target
+    assert {len(batch.counts) for batch in batches[:-1]} == {shape.rows} == {5}
+    filled = (examples.target.lengths + 1).sum() / (len(rows) * shape.target)
     assert filled > 0.85
 
 
 def test_a_plan_depends_on_seed_and_epoch_only(examples):
+    shape = packed_shape(examples, 200, 40)
+
     def plan(**changes) -> list:
-        return [
-            row.tolist()
-            for batch in plan_packed(examples, 200, 40, **{"seed": 1, "epoch": 0, **changes})
-            for row in batch
-        ]
+        return [batch.numbers.tolist() for batch in plan_packed(examples, shape, **{"seed": 1, "epoch": 0, **changes})]
 
     assert plan() == plan()
     assert plan() != plan(epoch=1) and plan() != plan(seed=2)
@@ -56,22 +54,23 @@ def test_a_plan_depends_on_seed_and_epoch_only(examples):
 
 def test_the_longer_language_gets_wider_rows():
     pairs = Examples.of([([4] * 15, [5] * 9), ([4] * 15, [5] * 9)])
-    assert packed_widths(pairs, 16) == (24, 16)
-    assert packed_widths(Examples.of([([4], [5] * 9)]), 16) == (16, 32)  # at most twice as wide
-    assert packed_widths(Examples.of([]), 16) == (16, 32)
+    assert packed_shape(pairs, 100, 16) == (6, 24, 16)
+    assert packed_shape(Examples.of([([4], [5] * 9)]), 10, 16) == (1, 16, 32)  # at most twice as wide
+    with pytest.raises(ValueError, match="more than 14 tokens"):
+        packed_shape(pairs, 100, 14)
 
 
 def test_a_packed_batch_spells_out_its_pairs(tokenizer):
     examples = Examples.of([([4, 5, 2], [7, 8]), ([4, 2], [9]), ([4, 6, 2], [])])
-    plan = [np.array([1, 0]), np.array([2])]
-    batch = pack(examples, plan, tokenizer, rows=3, widths=(6, 6))
+    pairs, shape = PackedPairs(np.array([1, 0, 2]), np.array([2, 1])), PackedShape(3, 6, 6)
+    batch = pack(examples, pairs, shape, tokenizer)
     assert batch.source.tolist() == [[4, 2, 4, 5, 2, 0], [4, 6, 2, 0, 0, 0], [0] * 6]
     assert batch.inputs.tolist() == [[1, 9, 1, 7, 8, 0], [1, 0, 0, 0, 0, 0], [0] * 6]
     assert batch.outputs.tolist() == [[9, 2, 7, 8, 2, 0], [2, 0, 0, 0, 0, 0], [0] * 6]
     assert batch.packing.target_pairs.tolist() == [[1, 1, 2, 2, 2, 0], [1, 0, 0, 0, 0, 0], [0] * 6]
     assert batch.packing.source_positions.tolist() == [[0, 1, 0, 1, 2, 0], [0, 1, 2, 0, 0, 0], [0] * 6]
     assert batch.tokens == 6
-    shares = [pack(examples, plan, tokenizer, rows=3, widths=(6, 6), rank=rank, world_size=2) for rank in range(2)]
+    shares = [pack(examples, pairs, shape, tokenizer, rank=rank, world_size=2) for rank in range(2)]
     assert [share.source.tolist() for share in shares] == [
         [[4, 2, 4, 5, 2, 0], [0] * 6],
         [[4, 6, 2, 0, 0, 0], [0] * 6],
@@ -98,10 +97,11 @@ def test_packing_changes_neither_loss_nor_gradients(tokenizer, examples, changes
     model, few = Transformer(config).train(), examples.take(np.arange(12))
     assert can_pack(model)
     loss, results = SummedLoss(model, 0.1), []
-    widths = packed_widths(few, 40)
-    (plan,) = plan_packed(few, 1000, 40, seed=1, epoch=0)
+    shape = packed_shape(few, 1000, 40)
+    (pairs,) = plan_packed(few, shape, seed=1, epoch=0)
+    assert len(pairs.counts) < shape.rows  # the other rows are padding
     padded = [make_batch(few, np.array([row]), tokenizer) for row in range(12)]
-    for batches in (padded, [pack(few, plan, tokenizer, rows=len(plan) + 1, widths=widths)]):
+    for batches in (padded, [pack(few, pairs, shape, tokenizer)]):
         model.zero_grad()
         total = sum(loss(b.source, b.inputs, b.outputs, b.packing, with_plain=True) for b in batches)
         total[0].backward()
@@ -114,27 +114,38 @@ def test_packing_changes_neither_loss_nor_gradients(tokenizer, examples, changes
 
 def test_a_network_whose_positions_depend_on_the_length_reads_one_pair_a_row(tokenizer, examples):
     model = Transformer(replace(build_tiny_model(tokenizer).config, position_code=PositionCode.NORMALISED))
-    trainer = Trainer(
-        TrainConfig(tokens_per_batch=200, max_updates=9, cooldown_updates=0), model, tokenizer, examples, CPU
-    )
-    assert not can_pack(model) and trainer.next_batch().packing is None
+    config = TrainConfig(tokens_per_batch=200, max_updates=9, cooldown_updates=0)
+    assert Trainer(config, model, tokenizer, examples, CPU).next_batch().packing is None
+    with pytest.raises(ValueError, match="--compile needs"):
+        Trainer(replace(config, compile=True), model, tokenizer, examples, CPU)
 
 
 @pytest.mark.long
 def test_a_compiled_trainer_makes_the_same_updates(tokenizer, examples, monkeypatch):
     """The passes are captured as one graph each, here by a backend that does not write machine code."""
 
-    def capture(module, mode, compiled=torch.compile):
-        return compiled(module, backend="aot_eager", fullgraph=True)
+    def capture(module, mode, dynamic, compiled=torch.compile):
+        return compiled(module, backend="aot_eager", fullgraph=True, dynamic=dynamic)
 
     monkeypatch.setattr(torch, "compile", capture)
-    config = TrainConfig(tokens_per_batch=200, max_updates=9, cooldown_updates=0, max_pair_length=40)
+    config = TrainConfig(
+        tokens_per_batch=200,
+        max_updates=9,
+        warmup_updates=0,
+        cooldown_updates=0,
+        learning_rate=0.01,
+        max_pair_length=40,
+    )
 
-    def losses(config: TrainConfig) -> list[float]:
+    def changes(config: TrainConfig) -> list[torch.Tensor]:
         model = build_tiny_model(tokenizer, seed=3, dropout=0.0)
+        before = [p.detach().clone() for p in model.parameters()]
         trainer = Trainer(config, model, tokenizer, examples, CPU)
         for _ in range(3):
             trainer.step()
-        return [*trainer.state.loss_sum.tolist(), *model.embedding.weight.detach().sum(0).tolist()]
+        return [p.detach() - b for p, b in zip(model.parameters(), before)]
 
-    torch.testing.assert_close(losses(replace(config, compile=True)), losses(config), rtol=1e-4, atol=1e-4)
+    compiled, plain = changes(replace(config, compile=True)), changes(config)
+    assert max(change.abs().max() for change in plain) > 0.01
+    for mine, theirs in zip(compiled, plain):
+        torch.testing.assert_close(mine, theirs, rtol=1e-2, atol=1e-3)
