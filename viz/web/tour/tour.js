@@ -202,16 +202,26 @@ export async function createTours(root, openSheet) {
   // Offer the way back when the visitor has gone on to another tab or sentence.
   const checkView = () => {
     if (!target) return;
-    const isThere = [...document.querySelectorAll(current.look)].some(isVisible);
-    backToView.hidden = isThere && hasSentence(current);
+    const shown = [...document.querySelectorAll(current.look)].find(isVisible);
+    if (shown) watch(shown); // it may have been drawn anew
+    backToView.hidden = Boolean(shown) && hasSentence(current);
     reserveSpace();
   };
-  const visibility = new IntersectionObserver(checkView);
+  // An element has no size in a tab that is not open. Whether it is in the window does not matter: the visitor may have
+  // scrolled up to the tabs.
+  const visibility = new ResizeObserver(checkView);
+  let watched = null;
+  function watch(element) {
+    if (element === watched) return;
+    visibility.disconnect();
+    watched = element;
+    if (element) visibility.observe(element);
+  }
   store.follow(["drawCount"], checkView);
 
   // Mark an element, and scroll to it whenever something moves it, until the visitor looks around.
   function pointAt(element) {
-    visibility.disconnect();
+    watch(null);
     target?.element.classList.remove("atlas-pointed");
     target?.stop();
     target = null;
@@ -239,7 +249,7 @@ export async function createTours(root, openSheet) {
     for (const node of [element, document.body, sheet]) sizes.observe(node);
     MOVES.forEach((move) => addEventListener(move, stop, { capture: true, passive: true }));
     target = { element, stop, follow: show };
-    visibility.observe(element);
+    watch(element);
     show();
   }
 
