@@ -60,9 +60,7 @@ class Trainer:
         """workers: processes that prepare epochs in advance."""
         self.config, self.tokenizer, self.device = config, tokenizer, device
         # The tokens of the longest pair in a packed row; None for networks that read one pair a row.
-        longest = min(config.max_pair_length, model.config.max_length) if can_pack(model) else None
-        if config.compile and (longest is None or processes.world_size() > 1):
-            raise ValueError("--compile needs one process, and a Transformer that reads packed rows")
+        longest = min(config.max_pair_length, model.config.max_length) if can_pack(model.config) else None
         self.epochs = EpochPrefetcher(partial(draw_epoch, train, config, longest), workers)
         self.examples = Examples.of([])  # of the current epoch
         self.shape: PackedShape | None = None  # of its batches, if they are packed
@@ -84,7 +82,8 @@ class Trainer:
         state = self.state
         if not self.batches:
             self._draw()
-        if state.batch >= len(self.batches):  # beyond, if another version of this program planned the epoch
+        # A run that an older version began may have used more batches than the epoch has now.
+        if state.batch >= len(self.batches):
             state.epoch, state.batch = state.epoch + 1, 0
             self._draw()
         pairs = self.batches[state.batch]

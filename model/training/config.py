@@ -26,7 +26,7 @@ class TrainConfig:
     # Pairs with more tokens on either side are left out of training. Packed rows are as wide.
     max_pair_length: int = 128
     bf16: bool = False
-    compile: bool = False  # with torch.compile
+    compile: bool = False  # whether torch.compile compiles the network
     seed: int = 1
     repeats: tuple[tuple[str, float], ...] = field(default=())  # (corpus name, times per epoch); others once
 

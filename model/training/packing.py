@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attention_atlas.model.config import PositionCode
+from attention_atlas.model.config import ModelConfig, PositionCode
 from attention_atlas.model.nets.layer import SourceMemory
-from attention_atlas.model.nets.networks import AnyNetwork
+from attention_atlas.model.nets.recurrent import RecurrentConfig
 from attention_atlas.model.nets.transformer import Transformer
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.training.batches import Batch, Examples, Packing
@@ -38,9 +38,9 @@ class PackedPairs(NamedTuple):
     counts: np.ndarray
 
 
-def can_pack(model: AnyNetwork) -> bool:
-    """Whether a network can read packed rows: a Transformer whose position code does not depend on the length."""
-    return isinstance(model, Transformer) and model.config.position_code is not PositionCode.NORMALISED
+def can_pack(config: ModelConfig | RecurrentConfig) -> bool:
+    """Return whether a network can read packed rows: a Transformer whose positions do not depend on the length."""
+    return isinstance(config, ModelConfig) and config.position_code is not PositionCode.NORMALISED
 
 
 def packed_shape(examples: Examples, tokens_per_batch: int, length: int) -> PackedShape:
@@ -78,10 +78,10 @@ def plan_packed(examples: Examples, shape: PackedShape, *, seed: int, epoch: int
                 rows.append(open_rows.pop(0)[2])
             open_rows.append((shape.source - source, shape.target - target, [pair]))
     rows += [pairs for _, _, pairs in open_rows]
-    return [_joined(rows[start : start + shape.rows]) for start in range(0, len(rows), shape.rows)]
+    return [_join(rows[start : start + shape.rows]) for start in range(0, len(rows), shape.rows)]
 
 
-def _joined(rows: list[list[int]]) -> PackedPairs:
+def _join(rows: list[list[int]]) -> PackedPairs:
     return PackedPairs(np.array([pair for row in rows for pair in row]), np.array([len(row) for row in rows]))
 
 
@@ -154,10 +154,8 @@ def decode_packed(model: Transformer, source: Tensor, inputs: Tensor, packing: P
     target_mask = target_pairs[:, None, :, None] == target_pairs[:, None, None, :]
     if model.config.look_ahead_mask:
         target_mask = target_mask.tril()
-    # A query of padding attends to all keys: a softmax over none is NaN.
-    cross_mask = (target_pairs[:, None, :, None] == source_pairs[:, None, None, :]) | (target_pairs == 0)[
-        :, None, :, None
-    ]
+    is_padding = (target_pairs == 0)[:, None, :, None]  # it attends to all keys: a softmax over none is NaN
+    cross_mask = (target_pairs[:, None, :, None] == source_pairs[:, None, None, :]) | is_padding
     memory, _ = model.encoder(_embed(model, source, source_positions), source_mask)
     embedded = _embed(model, inputs, target_positions, decoder=True)
     return model.decoder(embedded, target_mask, SourceMemory(memory, cross_mask))[0]

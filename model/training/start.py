@@ -11,11 +11,13 @@ from attention_atlas.model.config import ModelConfig, from_json
 from attention_atlas.model.files import value_errors
 from attention_atlas.model.nets import networks
 from attention_atlas.model.nets.recurrent import RecurrentConfig
+from attention_atlas.model.serve import processes
 from attention_atlas.model.text.interface import TextTokenizer
 from attention_atlas.model.text.tokenizer import Tokenizer
 from attention_atlas.model.text.words import WordVocabulary
 from attention_atlas.model.training import options
 from attention_atlas.model.training.config import TrainConfig
+from attention_atlas.model.training.packing import can_pack
 from attention_atlas.model.training.source import Source
 from attention_atlas.model.training.sources.readers import Splits
 
@@ -91,6 +93,7 @@ def start_run(args: argparse.Namespace, splits: list[Splits], source: Source) ->
         sizes_of_family = {name: value for name, value in sizes.items() if name in fields_of_family}
         shape = family(vocabulary_size=len(tokenizer), pad_id=tokenizer.pad_id, **sizes_of_family)
     _check_same(sizes, shape, f"the checkpoint {args.init}" if args.init else "the network or its tokenizer")
+    _check_compile(args, shape)
     args.run.mkdir(parents=True, exist_ok=True)
     _write(args.run, shape, config, tokenizer)
 
@@ -108,6 +111,7 @@ def resume_run(args: argparse.Namespace, source: Source) -> None:
     if args.bf16:
         fixed["bf16"] = True
     _check_same(fixed, config, whose)
+    _check_compile(args, shape)
     _write(args.run, shape, replace(config, compile=args.compile, **options.changed(args, source)), tokenizer)
 
 
@@ -132,6 +136,11 @@ def _train_tokenizer(args: argparse.Namespace, splits: list[Splits], source: Sou
     if len(tokenizer) < size:
         print(f"the vocabulary has {len(tokenizer):,} pieces, as many as the corpus gives, in place of {size:,}")
     return tokenizer
+
+
+def _check_compile(args: argparse.Namespace, shape: ModelConfig | RecurrentConfig) -> None:
+    if args.compile and (not can_pack(shape) or processes.world_size() > 1):
+        raise ValueError("--compile works in one process, with a Transformer that reads several pairs in a row")
 
 
 def _check_family(args: argparse.Namespace, shape: object, whose: str) -> None:

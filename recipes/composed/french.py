@@ -38,7 +38,7 @@ TITLES = {"M.": "monsieur", "Mme": "madame"}  # behind a verb or preposition
 VOWEL = re.compile(r"[aeiouhæœø]|y(?![aeiou])|yeux", re.IGNORECASE)
 ACCENTS = str.maketrans("àâäáãåéèêëîïíôöóûüúùÀÂÄÁÃÅÉÈÊËÎÏÍÔÖÓÛÜÚÙ", "aaaaaaeeeeiiiooouuuu" * 2)
 ELIDED = re.compile(r"(?<![\w'*-])(°?l[ea]|[djmtsn]e|que) (?=(\S+))")
-ELIDED_BEFORE_FEW = re.compile(r"\bsi (?=ils?\b)|\bpuisque (?=(?:ils?|elles?|on|une?)\b)")
+ELIDED_BEFORE_PRONOUNS = re.compile(r"\bsi (?=ils?\b)|\bpuisque (?=(?:ils?|elles?|on|une?)\b)")
 CONTRACTED = {"à °les": "aux", "de °les": "des", "à °le": "au", "de °le": "du"}
 # Names whose h is mute; that of foreign names is not.
 MUTE_H = ("Hélène", "Henri", "Henriette", "Hervé", "Hubert", "Honoré", "Hortense", "Hippolyte", "Horace", "Hector")
@@ -59,7 +59,7 @@ def starts_with_vowel(text: str) -> bool:
 def spell(text: str) -> str:
     """Return the text with elisions and contractions, and without marks: "je aime °le été" becomes "j'aime l'été"."""
     text = ELIDED.sub(lambda m: m[1][:-1] + "'" if starts_with_vowel(m[2]) else m[0], text)
-    text = ELIDED_BEFORE_FEW.sub(lambda m: m[0][:-2] + "'", text)
+    text = ELIDED_BEFORE_PRONOUNS.sub(lambda m: m[0][:-2] + "'", text)
     text = re.sub(r"\b(?:à|de) °les?(?=\b|quel)", lambda m: CONTRACTED[m[0]], text)
     return text.replace("°", "").replace("*", "")
 

@@ -29,7 +29,7 @@ COMPOUND = {
     "past subjunctive": "subjunctive",
 }  # fmt: skip
 SUBJUNCTIVE = dict.fromkeys(("present", "future", "conditional", "imperfect"), "subjunctive")
-# What becomes of the tenses in a subordinate clause, by its conjunction.
+# The tenses that a conjunction changes in its clause: from the key to the value.
 MOODS = {
     "indicative": {},
     "subjunctive": SUBJUNCTIVE | dict.fromkeys(("perfect", "pluperfect"), "past subjunctive"),

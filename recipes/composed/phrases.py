@@ -98,8 +98,8 @@ class Phrases:
 
     def __init__(self, lexicon: Lexicon, fillers: Fillers, random: np.random.Generator) -> None:
         self.lexicon, self.fillers, self.random = lexicon, fillers, random
-        # What English leaves open in French: whether nouns such as "doctor" are mostly masculine, and whether pronouns
-        # are feminine where they can be ("je suis contente", "elles").
+        # English does not tell the gender of these. masculine_nouns: nouns such as "doctor" are mostly masculine in
+        # French; feminine_pronouns: pronouns are feminine where they can be ("je suis contente", "elles").
         self.masculine_nouns = self.feminine_pronouns = False
 
     def chance(self, share: float) -> bool:

@@ -286,9 +286,9 @@ def test_elision_and_contraction(written, spelled):
 
 def noun(lexicon: Lexicon, phrases: Phrases, word: str, kind: str, plural: bool = False, adjective: str = "") -> Phrase:
     """Return a phrase with the noun of an English word."""
-    found = next(noun for noun in lexicon.nouns if word in (noun.english, noun.english_plural))
-    described = next((a for a in lexicon.adjectives if a.english == adjective), None)
-    return phrases.build(found, plural, kind, phrases.pronoun("ich") if kind == "own" else None, described)
+    entry = next(noun for noun in lexicon.nouns if word in (noun.english, noun.english_plural))
+    adjective_entry = next((a for a in lexicon.adjectives if a.english == adjective), None)
+    return phrases.build(entry, plural, kind, phrases.pronoun("ich") if kind == "own" else None, adjective_entry)
 
 
 def test_french_determiners(lexicon, phrases):

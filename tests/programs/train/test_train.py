@@ -133,9 +133,13 @@ def test_a_run_resumes_with_its_first_command(corpus, short_run):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--family", "gru", "--num-heads", "4"], "--num-heads"), (["--vocabulary-size", "9"], "--vocabulary-size")],
+    [
+        (["--family", "gru", "--num-heads", "4"], "--num-heads"),
+        (["--vocabulary-size", "9"], "--vocabulary-size"),
+        (["--family", "gru", "--compile"], "--compile works"),
+    ],
 )
-def test_invalid_sizes_of_a_new_run_are_refused(corpus, tmp_path, options, words):
+def test_invalid_options_of_a_new_run_are_refused(corpus, tmp_path, options, words):
     with pytest.raises(ValueError, match=words):
         train.main(["--run-dir", str(tmp_path / "run"), *corpus, *options])
     assert not (tmp_path / "run").exists()
