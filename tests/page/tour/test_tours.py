@@ -47,6 +47,16 @@ def at_stop(page: Page, number: int, stops: int) -> None:
     page.wait_for_function(IS_UNCOVERED)
 
 
+def scroll_to_top(page: Page) -> None:
+    """Turn the wheel until the page is at its top: a stop may still be scrolling to what it points at."""
+    for _ in range(50):
+        page.mouse.wheel(0, -5000)
+        page.wait_for_timeout(100)
+        if page.evaluate("scrollY === 0"):
+            return
+    raise AssertionError(f"the page stays at {page.evaluate('scrollY')}")
+
+
 def english_text(words: str) -> str:
     """Return a text of the server as the English page writes it."""
     values = (
@@ -159,8 +169,7 @@ def test_a_link_opens_a_stop_and_keys_move_between_stops(app_url, open_page, wid
     at_stop(page, 4, 8)
     back = page.get_by_role("button", name="Back to this stop's view")
     expect(back).to_be_hidden()
-    page.mouse.wheel(0, -5000)  # on a narrow page the tabs are a screen above what the stop points at
-    page.wait_for_function("scrollY === 0")
+    scroll_to_top(page)  # on a narrow page the tabs are a screen above what the stop points at
     open_tab(page, "Train")
     back.click()
     at_stop(page, 4, 8)
