@@ -209,6 +209,7 @@ class Pages:
         page = idle.pop() if idle else self._browser.new_context(**kind).new_page()
         page.outlives = False
         page.set_viewport_size({"width": width, "height": height})
+        page.mouse.move(0, 0)  # the last test may have left it outside this window, where the wheel scrolls nothing
         page.emulate_media(color_scheme="dark" if dark else "light")
         page.context.grant_permissions(options.get("permissions", []))
         emulation = page.context.new_cdp_session(page)
