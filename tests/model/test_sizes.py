@@ -95,7 +95,7 @@ def test_a_text_that_is_too_long_is_refused_with_the_limit(tokenizer, tiny_model
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"max_length": 96}, marks=pytest.mark.long),
+        pytest.param({"max_length": 96}, marks=pytest.mark.endure),
         pytest.param({"d_model": 64, "d_feedforward": 256, "num_heads": 2, "max_length": 64}, marks=pytest.mark.long),
         {"num_heads": 16, "num_encoder_layers": 4, "norm_first": False},
     ],

@@ -119,13 +119,12 @@ def has_lone_surrogate(text: str) -> bool:
     return any(0xD800 <= ord(c) <= 0xDFFF for c in text)
 
 
-def counts(some: int, many: int, most: int | None = None) -> pytest.MarkDecorator:
-    """Parametrise a test by its number of strings: in a plain run, in a long run, and in `make endure`."""
-    more = [pytest.param(most, marks=pytest.mark.endure)] if most else []
-    return pytest.mark.parametrize("count", [some, pytest.param(many, marks=pytest.mark.long), *more])
+def counts(some: int, many: int) -> pytest.MarkDecorator:
+    """Parametrise a test by its number of strings: in `make test` and `make test-all`, and in `make endure`."""
+    return pytest.mark.parametrize("count", [some, pytest.param(many, marks=pytest.mark.endure)])
 
 
-@counts(400, 20_000)
+@counts(1_000, 20_000)
 def test_decoding_inverts_encoding(tokenizer, count):
     refused = 0
     for text in [*HOSTILE, *SPECIAL, *some(count, seed=1)]:
@@ -140,7 +139,7 @@ def test_decoding_inverts_encoding(tokenizer, count):
     assert refused > count / 50
 
 
-@counts(20, 80, 2_000)
+@counts(30, 2_000)
 def test_every_text_gives_a_trace_that_exports_or_an_error_message(tiny_translator, count):
     translated = 0
     for text in some(count, seed=2):
@@ -196,7 +195,7 @@ TYPE = """codes => {
 
 
 @pytest.mark.browser
-@counts(12, 30, 200)
+@counts(15, 200)
 def test_the_page_shows_every_text_as_text(tiny_url, open_app, count):
     page = open_app(tiny_url)
     page.wait_for_selector(FIELD)

@@ -117,16 +117,24 @@ FORMS = {
 }
 
 
-# Each takes a minute. T5 is the least like ours, and runs in `make test-all`; the others run in `make endure`.
+def model_of(form: str, imported: Translators, folder: Path) -> Translators:
+    """Return the models that a page serves: first one of this form, which translates TEXT as it was trained to."""
+    make, changes, _ = FORMS[form]
+    models = (
+        imported if form == "opus" else Translators([Translator.load(taught(folder / form, make, **changes), "cpu")])
+    )
+    assert models.all[0].translate(TEXT).translation == SENTENCES[1]
+    return models
+
+
+# T5 is the least like ours, and runs in `make test-all`; the others run in `make endure`.
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=pytest.mark.long if form == "t5" else pytest.mark.endure) for form in FORMS]
 )
-def test_every_part_of_the_page_works_with_an_imported_model(form, imported, serve, open_page, tmp_path: Path) -> None:
-    make, changes, forced = FORMS[form]
-    translator = imported.all[0] if form == "opus" else Translator.load(taught(tmp_path / form, make, **changes), "cpu")
-    trace = translator.translate(TEXT)
-    assert trace.translation == SENTENCES[1]
-    page = open_page(serve(shell.build(imported if form == "opus" else Translators([translator]))))
+def test_the_explorer_and_the_stepper_work_with_an_imported_model(form, imported, serve, open_page, tmp_path) -> None:
+    models, forced = model_of(form, imported, tmp_path), FORMS[form][2]
+    trace = models.all[0].translate(TEXT)
+    page = open_page(serve(shell.build(models)))
     page.wait_for_selector(".atlas-translation .more")
     submit(page, TEXT)
     expect(page.locator("#translation-text")).to_have_text(trace.translation)
@@ -169,7 +177,15 @@ def test_every_part_of_the_page_works_with_an_imported_model(form, imported, ser
     expect(page.locator(".atlas-stepper")).to_contain_text("Decoding: chosen by you, not by the model.")
     no_violations(page)
 
-    page.locator("#translate").click()  # back to the model's translation
+
+# What the panels contain for each family is tested in tests/viz/panels/test_lab.py.
+@pytest.mark.endure
+@pytest.mark.parametrize("form", FORMS)
+def test_every_panel_works_with_an_imported_model(form, imported, serve, open_page, tmp_path: Path) -> None:
+    page = open_page(serve(shell.build(model_of(form, imported, tmp_path))))
+    page.wait_for_selector(".atlas-translation .more")
+    submit(page, TEXT)
+    expect(page.locator("#translation-text")).to_have_text(SENTENCES[1])
     page.set_default_timeout(240_000)  # average heads are measured first, over a hundred sentences or so
     for tab in TABS:
         for name in open_strip(page, tab):

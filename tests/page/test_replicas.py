@@ -120,7 +120,7 @@ class Visitor:
 # visitors: all of them; browsers: how many of them use a browser.
 @pytest.mark.parametrize(
     ("visitors", "browsers", "kills"),
-    [pytest.param(6, 3, 2, marks=pytest.mark.long), pytest.param(50, 3, 20, marks=pytest.mark.endure)],
+    [pytest.param(4, 2, 1, marks=pytest.mark.long), pytest.param(50, 3, 20, marks=pytest.mark.endure)],
 )
 def test_no_answer_is_lost_while_replicas_are_killed(
     tiny_checkpoint, tmp_path, pages, visitors, browsers, kills
@@ -173,7 +173,7 @@ def test_no_answer_is_lost_while_replicas_are_killed(
         assert all(visitor.seconds for visitor in http_visitors)
 
 
-@pytest.mark.long
+@pytest.mark.endure
 def test_a_survey_restarts_on_another_replica_and_the_page_says_so(tiny_checkpoint, tmp_path, pages) -> None:
     options = ["--checkpoints", str(tiny_checkpoint.parent), "--device", "cpu"]
     with (

@@ -253,8 +253,8 @@ def test_a_long_branch_is_assembled_from_rows_that_are_sent_late(app_url, open_p
     [
         (1280, False),
         (390, True),
-        pytest.param(1280, True, marks=pytest.mark.long),
-        pytest.param(390, False, marks=pytest.mark.long),
+        pytest.param(1280, True, marks=pytest.mark.endure),
+        pytest.param(390, False, marks=pytest.mark.endure),
     ],
 )
 def test_the_page_and_the_stepper_fit_the_window(app_url, open_app, width, dark):

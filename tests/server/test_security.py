@@ -85,7 +85,9 @@ def test_no_request_makes_the_app_fetch_another_address(tiny_checkpoint):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", ["/gradio_api/call/translate", "/ask/page_panel"])
+@pytest.mark.parametrize(
+    "path", ["/gradio_api/call/translate", pytest.param("/ask/page_panel", marks=pytest.mark.endure)]
+)
 def test_cut_off_bodies_leave_no_memory_behind(served, path):
     Caller(served.port).call("translate", [TEXT])
     before = memory(served.process.pid)
@@ -151,7 +153,9 @@ def test_a_call_reaches_only_the_endpoint_that_it_names(served):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", FLOODS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=pytest.mark.endure if way.startswith("/ask") else ()) for way in FLOODS]
+)
 def test_a_flood_of_calls_leaves_room_for_others(shipped, way):
     port, pid = shipped
     before, ended = memory(pid), threading.Event()
@@ -176,7 +180,7 @@ def test_a_flood_of_calls_leaves_room_for_others(shipped, way):
     for caller in callers:
         caller.start()
     peak, slowest, began = before, {"healthz": 0.0, "translate": 0.0}, time.monotonic()
-    while time.monotonic() - began < 20:
+    while time.monotonic() - began < 10:
         for name in slowest:
             started = time.monotonic()
             if name == "healthz":

@@ -32,7 +32,7 @@ def translator(shipped_translators):
     return shipped_translators["de-en"]
 
 
-@pytest.fixture(scope="module", params=[50, pytest.param(200, marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[50, pytest.param(200, marks=pytest.mark.endure)])
 def sources(translator, request) -> list[list[int]]:
     return [translator.encode(text, "de-en") for text in SENTENCES[:: len(SENTENCES) // request.param]]
 

@@ -206,9 +206,7 @@ def test_only_a_plain_trace_of_this_checkpoint_is_verified(tiny_translator, trac
             next(verify.verify(tiny_translator, other))
 
 
-@pytest.mark.parametrize(
-    "count", [8, pytest.param(40, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.endure)]
-)
+@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.endure)])
 def test_correct_traces_raise_no_false_alarm(tiny_translator, count) -> None:
     random_words = random.Random(17)
     words = [word.strip(".") for sentence in SENTENCES for word in sentence.split()]

@@ -162,7 +162,7 @@ def test_long_inputs_load_their_layers_on_demand(open_traces):
     page.wait_for_function(painted, arg=".compare-body")  # of both sentences
 
 
-@pytest.mark.parametrize("dark", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.parametrize("dark", [pytest.param(False, marks=pytest.mark.endure), True])
 def test_every_view_is_accessible(open_traces, hand_made_trace, dark):
     other = random_trace(7, 6, layers=3, heads=4)
     page = open_traces(hand_made_trace, other, dark=dark)

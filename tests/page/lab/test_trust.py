@@ -81,7 +81,7 @@ def test_doubts_arrive_after_the_map_and_belong_to_the_shown_translation(url, op
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
+@pytest.mark.parametrize(("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.endure)])
 def test_the_panels_on_doubts_work_by_keyboard_and_are_accessible(url, open_app, width, dark) -> None:
     page = open_app(url, width=width, dark=dark)
     for title, words in (

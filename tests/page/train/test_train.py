@@ -164,7 +164,7 @@ def test_the_drawer_of_switches_does_not_cover_the_actions(tiny_url, open_page):
     expect(summary).to_be_focused()
 
 
-@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.endure)])
 def test_a_check_box_shows_whether_it_is_on(tiny_url, open_page, dark):
     page = open_train(open_page, tiny_url, dark=dark)
     page.locator("#train details").first.evaluate("node => node.open = true")

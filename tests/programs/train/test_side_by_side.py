@@ -101,7 +101,9 @@ def test_two_processes_train_as_one_with_the_whole_batch(options, whole, tmp_pat
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("first", "second"), [(TORCHRUN, ALONE), (ALONE, TORCHRUN)], ids=["two then one", "one then two"]
+    ("first", "second"),
+    [(TORCHRUN, ALONE), pytest.param(ALONE, TORCHRUN, marks=pytest.mark.endure)],
+    ids=["two then one", "one then two"],
 )
 def test_a_killed_run_continues_with_another_number_of_processes(options, whole, tmp_path, first, second):
     folder, state = tmp_path / "run", tmp_path / "run" / "state.safetensors"

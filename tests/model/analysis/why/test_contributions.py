@@ -81,7 +81,7 @@ def test_shares_match_the_papers_equations(model):
                 np.testing.assert_allclose(found[layer.index, t], expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(260, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [10, pytest.param(260, marks=pytest.mark.endure)])
 def test_shares_sum_to_one_without_the_future(model, count):
     for source, target, *_ in random_cases(model, count, seed=8):
         output, size = recorded(model, source, target), len(source)

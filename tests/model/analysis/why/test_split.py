@@ -45,7 +45,7 @@ def model(request, tokenizer) -> Transformer:
     return build_tiny_model(tokenizer, **request.param)
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.endure)])
 def test_parts_sum_to_the_models_logits(model, count):
     """Against the logits of the plain pass, at lengths 1 to 40, with and without a contrast."""
     for source, target, token, contrast in random_cases(model, count):
@@ -57,7 +57,7 @@ def test_parts_sum_to_the_models_logits(model, count):
             assert parts.sum.holds and abs(parts.sum.error) <= 1e-4
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.endure)])
 def test_parts_are_linear_in_the_contrast(model, count):
     for source, target, token, contrast in random_cases(model, count, seed=1):
         of = [

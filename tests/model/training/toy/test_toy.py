@@ -122,7 +122,7 @@ def test_without_its_mask_a_decoder_alone_has_the_maps_of_decoding_too():
 
 SWITCHES = [name for name in measure.SWITCHES if not name.endswith("default")]
 AGAIN = [  # each takes a minute: some of them in make test-all, the rest in make endure
-    pytest.param(name, marks=ENDURE if i % 16 else LONG) for i, name in enumerate(SWITCHES)
+    pytest.param(name, marks=ENDURE if i % 32 else LONG) for i, name in enumerate(SWITCHES)
 ]
 
 
