@@ -180,7 +180,7 @@ def test_a_flood_of_calls_leaves_room_for_others(shipped, way):
     for caller in callers:
         caller.start()
     peak, slowest, began = before, {"healthz": 0.0, "translate": 0.0}, time.monotonic()
-    while time.monotonic() - began < 10:
+    while time.monotonic() - began < 20:
         for name in slowest:
             started = time.monotonic()
             if name == "healthz":
