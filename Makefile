@@ -32,13 +32,13 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --n
 test: lint browser mcp proxy
 	$(PYTEST) -m "not long and not endure" $(ARGS)
 
-# The tests of what Gradio does: the page's shell and its tabs, the order of its answers, and the endpoints.
-ON_OLDEST := $(patsubst %,tests/page/test_%.py,app direction kept last_choice links opening stepper words) \
+# The tests of what depends on Gradio: the page's shell and its tabs, the order of its answers, and the endpoints.
+GRADIO_TESTS := $(patsubst %,tests/page/test_%.py,app direction kept last_choice links opening stepper words) \
   tests/page/lab/test_tabs.py tests/server
 
 test-all: lint types browser mcp proxy wheels $(VENV)/gradio/.done
 	$(PYTEST) -m "not endure" $(ARGS)
-	$(subst $(BIN),$(VENV)/gradio/bin,$(PYTEST)) -m "gradio and not long and not endure" $(ON_OLDEST)
+	$(subst $(BIN),$(VENV)/gradio/bin,$(PYTEST)) -m "gradio and not long and not endure" $(GRADIO_TESTS)
 
 endure: lint browser proxy
 	$(PYTEST) -m endure $(ARGS)

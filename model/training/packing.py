@@ -154,7 +154,8 @@ def decode_packed(model: Transformer, source: Tensor, inputs: Tensor, packing: P
     target_mask = target_pairs[:, None, :, None] == target_pairs[:, None, None, :]
     if model.config.look_ahead_mask:
         target_mask = target_mask.tril()
-    is_padding = (target_pairs == 0)[:, None, :, None]  # it attends to all keys: a softmax over none is NaN
+    # Queries of padding attend to all keys, because a softmax over no keys is NaN.
+    is_padding = (target_pairs == 0)[:, None, :, None]
     cross_mask = (target_pairs[:, None, :, None] == source_pairs[:, None, None, :]) | is_padding
     memory, _ = model.encoder(_embed(model, source, source_positions), source_mask)
     embedded = _embed(model, inputs, target_positions, decoder=True)

@@ -140,7 +140,9 @@ def _train_tokenizer(args: argparse.Namespace, splits: list[Splits], source: Sou
 
 def _check_compile(args: argparse.Namespace, shape: ModelConfig | RecurrentConfig) -> None:
     if args.compile and (not can_pack(shape) or processes.world_size() > 1):
-        raise ValueError("--compile works in one process, with a Transformer that reads several pairs in a row")
+        raise ValueError(
+            "--compile works in one process, with a Transformer whose positions do not depend on the length"
+        )
 
 
 def _check_family(args: argparse.Namespace, shape: object, whose: str) -> None:

@@ -117,12 +117,13 @@ FORMS = {
 }
 
 
-def model_of(form: str, imported: Translators, folder: Path) -> Translators:
-    """Return the models that a page serves: first one of this form, which translates TEXT as it was trained to."""
-    make, changes, _ = FORMS[form]
-    models = (
-        imported if form == "opus" else Translators([Translator.load(taught(folder / form, make, **changes), "cpu")])
-    )
+def models_of(form: str, imported: Translators, folder: Path) -> Translators:
+    """Return the models for a page. The first has this architecture, and translates TEXT as it was trained to."""
+    if form == "opus":
+        models = imported
+    else:
+        make, changes, _ = FORMS[form]
+        models = Translators([Translator.load(taught(folder / form, make, **changes), "cpu")])
     assert models.all[0].translate(TEXT).translation == SENTENCES[1]
     return models
 
@@ -132,7 +133,7 @@ def model_of(form: str, imported: Translators, folder: Path) -> Translators:
     "form", [pytest.param(form, marks=pytest.mark.long if form == "t5" else pytest.mark.endure) for form in FORMS]
 )
 def test_the_explorer_and_the_stepper_work_with_an_imported_model(form, imported, serve, open_page, tmp_path) -> None:
-    models, forced = model_of(form, imported, tmp_path), FORMS[form][2]
+    models, forced = models_of(form, imported, tmp_path), FORMS[form][2]
     trace = models.all[0].translate(TEXT)
     page = open_page(serve(shell.build(models)))
     page.wait_for_selector(".atlas-translation .more")
@@ -178,11 +179,11 @@ def test_the_explorer_and_the_stepper_work_with_an_imported_model(form, imported
     no_violations(page)
 
 
-# What the panels contain for each family is tested in tests/viz/panels/test_lab.py.
+# tests/viz/panels/test_lab.py tests what the panels contain for each family.
 @pytest.mark.endure
 @pytest.mark.parametrize("form", FORMS)
 def test_every_panel_works_with_an_imported_model(form, imported, serve, open_page, tmp_path: Path) -> None:
-    page = open_page(serve(shell.build(model_of(form, imported, tmp_path))))
+    page = open_page(serve(shell.build(models_of(form, imported, tmp_path))))
     page.wait_for_selector(".atlas-translation .more")
     submit(page, TEXT)
     expect(page.locator("#translation-text")).to_have_text(SENTENCES[1])

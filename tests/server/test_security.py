@@ -25,10 +25,14 @@ TEXT = "Ein kleiner Hund schläft."
 WAYS = ("/gradio_api/file={url}", "/gradio_api/file/{url}", "/gradio_api/proxy={url}", "/file={url}")
 
 # Questions for which the model needs seconds.
-FLOODS = {
-    "/gradio_api/run/why_smallest": {"data": [TEXT]},
-    "/ask/page_panel": {"address": {"text": TEXT}, "fields": {"panel": "why-holds"}},
-}
+FLOODS = [  # the path and the body of a call
+    ("/gradio_api/run/why_smallest", {"data": [TEXT]}),
+    pytest.param(
+        "/ask/page_panel",
+        {"address": {"text": TEXT}, "fields": {"panel": "why-holds"}},
+        marks=pytest.mark.endure,
+    ),
+]
 
 # Run in a network namespace in which 100.100.100.200 is this machine: does the app fetch from there what a caller
 # names?
@@ -153,17 +157,15 @@ def test_a_call_reaches_only_the_endpoint_that_it_names(served):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=pytest.mark.endure if way.startswith("/ask") else ()) for way in FLOODS]
-)
-def test_a_flood_of_calls_leaves_room_for_others(shipped, way):
+@pytest.mark.parametrize(("path", "call"), FLOODS)
+def test_a_flood_of_calls_leaves_room_for_others(shipped, path, call):
     port, pid = shipped
     before, ended = memory(pid), threading.Event()
 
     def flood() -> None:
-        body = json.dumps(FLOODS[way])
+        body = json.dumps(call)
         kind = "Content-Type: application/json\r\n"
-        head = f"POST {way} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {len(body.encode())}\r\n\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {len(body.encode())}\r\n\r\n"
         while not ended.is_set():
             with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
                 connection.sendall((head + body).encode())

@@ -82,6 +82,7 @@ def texts(content: object) -> list[str]:
     [
         (TEXTS[0], True),
         (TEXTS[1], False),
+        (TEXTS[2], False),
         pytest.param(TEXTS[1], True, marks=pytest.mark.long),
         pytest.param(TEXTS[2], True, marks=pytest.mark.endure),
     ],

@@ -202,9 +202,9 @@ export async function createTours(root, openSheet) {
   // Offer the way back when the visitor has gone on to another tab or sentence.
   const checkView = () => {
     if (!target) return;
-    const shown = [...document.querySelectorAll(current.look)].find(isVisible);
-    if (shown) watch(shown); // it may have been drawn anew
-    backToView.hidden = Boolean(shown) && hasSentence(current);
+    const element = [...document.querySelectorAll(current.look)].find(isVisible);
+    if (element) watch(element); // it may have been drawn anew
+    backToView.hidden = Boolean(element) && hasSentence(current);
     reserveSpace();
   };
   // An element has no size in a tab that is not open. Whether it is in the window does not matter: the visitor may have
